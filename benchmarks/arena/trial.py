@@ -1,7 +1,5 @@
-"""Judges one variant of a case:
-
-both claims, a verdict on each gradient, and a test of the judge.
-"""
+"""Judges one variant of a case: both claims, a verdict on each gradient, and a test of the
+judge."""
 
 from __future__ import annotations
 

@@ -99,10 +99,8 @@ class Execution:
                 )
 
     def _classify_outputs(self, plan, facts):
-        """Sort the outputs:
-
-        updated in place, grafted onto their base, or just marked as changed.
-        """
+        """Sort the outputs: updated in place, grafted onto their base, or just marked as
+        changed."""
         spec = self.state.spec
         for a, b in facts.outputs_that_meet():
             if any(facts.tensors[j].dtype.is_floating_point for j in (a, b)):
@@ -141,10 +139,8 @@ class Execution:
         self.leaves_written = tuple(j for j in results if j in self.wanted)
 
     def _judge_stores(self, plan, facts):
-        """Find problems with stores that are known now:
-
-        races, and stores that autograd cannot know of.
-        """
+        """Find problems with stores that are known now: races, and stores that autograd cannot know
+        of."""
         self.races, self.spills = {}, {}
         apart = {check.argument for check in plan.checks}
         for j in plan.cotangents():

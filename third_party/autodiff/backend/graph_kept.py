@@ -104,10 +104,8 @@ def faked(device) -> list[Tensor]:
 
 
 def keep(operator, node, held: Held) -> list[Tensor]:
-    """Return what a launch's node has saved and the graph does not hold:
-
-    bytes, and the run's number.
-    """
+    """Return what a launch's node has saved and the graph does not hold: bytes, and the run's
+    number."""
     execution, saved = node.execution, node.saved_tensors
     arguments = len(execution.kept) + len(execution.copied)
     sources = _sources(operator, execution, held)
@@ -151,10 +149,8 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
 
 
 def _sources(operator, execution, held: Held) -> list[tuple[str, int] | None]:
-    """Return, for each argument that a node saves, where the graph holds it:
-
-    when, and which number.
-    """
+    """Return, for each argument that a node saves, where the graph holds it: when, and which
+    number."""
     places = operator.places(execution.state)
     wanted = [(i, "after" if places[i] in operator.outputs else "before") for i in execution.kept]
     wanted += [(i, "before") for i in execution.copied]

@@ -108,10 +108,8 @@ class _Text:
         return () if self._check is None else tuple(inspect.signature(self._check).parameters)
 
     def unknown(self, known: dict) -> set[str]:
-        """Return the names that the functions need and the launch does not know:
-
-        integers in memory.
-        """
+        """Return the names that the functions need and the launch does not know: integers in
+        memory."""
         return {*self._asked, *self.node.told} - {*known, self.launch.programs}
 
     def programs(self, known: dict):

@@ -37,10 +37,8 @@ class Witness:
         self.was_used = False
 
     def see(self, node) -> None:
-        """Remember the launch's node by a weak reference:
-
-        it lives as long as a tensor depends on it.
-        """
+        """Remember the launch's node by a weak reference: it lives as long as a tensor depends on
+        it."""
         self.node = weakref.ref(node)
 
     @property

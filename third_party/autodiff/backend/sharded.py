@@ -70,10 +70,8 @@ class Sharding:
 
 
 class _Call:
-    """A call with DTensors:
-
-    the rule for each dimension of the mesh, and the layouts that follow.
-    """
+    """A call with DTensors: the rule for each dimension of the mesh, and the layouts that
+    follow."""
 
     def __init__(self, sharding: Sharding, args, kwargs):
         self._op = sharding._op

@@ -185,10 +185,8 @@ def _letting_be(bench):
 
 
 def _compiling(function):
-    """Return `run` of a function decorated for the interpreter:
-
-    intercepted launches are compiled.
-    """
+    """Return `run` of a function decorated for the interpreter: intercepted launches are
+    compiled."""
     interpret, twin = function.run, compilable(function)
 
     def run(*args, **kwargs):

@@ -1,5 +1,4 @@
-//===- AccessSpaces.h - Access spaces that several passes ask for -*- C++
-//-*-===//
+//===- AccessSpaces.h - Access spaces of a module ---------------*- C++ -*-===//
 #ifndef AUTODIFF_ANALYSIS_ACCESSSPACES_H
 #define AUTODIFF_ANALYSIS_ACCESSSPACES_H
 

@@ -75,8 +75,8 @@ public:
   /// The lanes of an operand that the live lanes of its user's `results` depend
   /// on.
   const Lanes *through(OpOperand &use, ArrayRef<const Lanes *> results);
-  /// `lanes` by conditions that are known in `block`; of others, only that they
-  /// hold in some iteration.
+  /// Expresses `lanes` by conditions that are known in `block`. For another
+  /// condition, it only says that it holds in some iteration.
   const Lanes *knownIn(const Lanes *lanes, Block *block);
   /// `lanes`, with the conditions for which `isTrue` holds taken as true.
   const Lanes *given(const Lanes *lanes,

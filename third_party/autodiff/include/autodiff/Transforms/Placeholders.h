@@ -1,5 +1,4 @@
-//===- Placeholders.h - Functions from kernels without arguments -*- C++
-//-*-===//
+//===- Placeholders.h - Functions from kernels ------------------*- C++ -*-===//
 //
 // Python traces a function for given types as a kernel without arguments:
 // assembly named "autodiff.cotangent 0", "autodiff.operand 1" or

@@ -42,7 +42,7 @@ static void restrict(OpBuilder &b, AccessOp op, Value inside) {
   op.getMaskMutable().assign(bothHold(b, op.getLoc(), op.getMask(), inside));
 }
 
-/// What accesses a buffer; maybe only what adds to it.
+/// The accesses to a buffer; maybe only the additions.
 static SmallVector<Operation *>
 findAccesses(triton::FuncOp kernel, BlockArgument buffer, bool onlySums) {
   SmallVector<Operation *> accesses;
@@ -55,7 +55,7 @@ findAccesses(triton::FuncOp kernel, BlockArgument buffer, bool onlySums) {
   return accesses;
 }
 
-/// Whether the runs of a pointer lie inside of the buffer: for each lane.
+/// For each lane, whether the pointer's run (Runs.h) is inside of the buffer.
 static Value isInside(OpBuilder &b, Location loc, Value pointer,
                       BlockArgument buffer, unsigned argument) {
   std::optional<unsigned> axis = findRunAxis(pointer);
@@ -65,8 +65,8 @@ static Value isInside(OpBuilder &b, Location loc, Value pointer,
     first = pointer;
   }
   int64_t runSpan = getRunSpan(pointer, axis);
-  // Counted from the start of the buffer. What lies in front of it is a large
-  // number, as numbers without a sign.
+  // Counted from the start of the buffer, and unsigned, so that a place in
+  // front of it is a large number.
   MLIRContext *context = b.getContext();
   ExprAttr lead = ExprAttr::get(context, ExprKind::Lead, argument);
   if (axis && *findLaneStep(pointer, *axis) < 0)
@@ -106,7 +106,8 @@ void ConfineGradients::confine(triton::FuncOp kernel, BlockArgument buffer,
 }
 
 void ConfineGradients::transform() {
-  // Kernels that share a buffer have its number.
+  // The arguments by buffer number, which kernels that share a buffer have in
+  // common.
   llvm::DenseMap<unsigned, SmallVector<BlockArgument>> buffers;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     for (BlockArgument buffer : kernel.getArguments()) {

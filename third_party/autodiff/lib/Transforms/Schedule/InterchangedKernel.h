@@ -1,5 +1,4 @@
-//===- InterchangedKernel.h - Iterations as programs ---------------*- C++
-//-*-===//
+//===- InterchangedKernel.h - Iterations as programs ------------*- C++ -*-===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_INTERCHANGEDKERNEL_H
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_INTERCHANGEDKERNEL_H
 
