@@ -9,12 +9,12 @@
 
 namespace mlir::autodiff {
 
-/// Whether the iterations or lanes of `op` may run in any order, or at once. It
-/// is assumed that no two of them store to the same element (`checkStores`),
-/// and that `repeated`, `op` or an operation that contains it, runs for each.
-/// Then it is enough that `op` only loads from arguments that it does not write
-/// to, and for each other argument either only stores or only adds. Carried
-/// values are not looked at.
+/// Whether the iterations or lanes of `op` may run in any order, or at once.
+/// `repeated` is what runs for each of them: `op` or an operation that contains
+/// it. It is assumed that no two of them store to the same element
+/// (`checkStores`). Then it is enough that `repeated` only loads from arguments
+/// that `op` does not write to, and that `op` either only stores or only adds
+/// to each other argument. Carried values are not looked at.
 bool mayRunInAnyOrder(Operation *op, Operation *repeated);
 /// Why they may not; none if they may.
 Obstacle findDependence(Operation *op, Operation *repeated);
