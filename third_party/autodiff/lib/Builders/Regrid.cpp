@@ -169,7 +169,7 @@ Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
   return arith::AddIOp::create(b, loc, scaled, remainder);
 }
 
-/// Clones the values that an operation and its regions use.
+/// Makes what an operation and its regions use known.
 bool Regrid::bindOperands(Operation *op, bool &varies) {
   for (Value value : getUsedValues(op)) {
     if (!get(value))
@@ -179,7 +179,7 @@ bool Regrid::bindOperands(Operation *op, bool &varies) {
   return true;
 }
 
-/// Notes that the result of `op` is not known in the new kernel; returns null.
+/// Null: what `op` gives is not known in the new kernel.
 Value Regrid::refuse(Operation *op) {
   if (isa<triton::GetProgramIdOp>(op))
     reason = because(

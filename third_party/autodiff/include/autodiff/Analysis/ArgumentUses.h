@@ -8,24 +8,25 @@
 
 namespace mlir::autodiff {
 
-/// What a backward does with the gradient of one argument of the forward.
+/// What a backward does with the gradient of one primal argument.
 struct ArgumentUse {
   SmallVector<UpstreamOp> upstreams;
   SmallVector<AccumulateOp> accumulates;
 };
 
-/// The uses of all arguments, by number.
+/// By argument, in order.
 std::map<unsigned, ArgumentUse> collectUses(triton::FuncOp backward);
 
-/// The same of arguments whose gradient only this one of the module's backward
-/// kernels computes. A kernel that adds a remainder later does not count.
+/// The same of the arguments whose gradient is this kernel's alone, among the
+/// backward kernels of its module. What others add to it later (a remainder)
+/// changes nothing for this one.
 std::map<unsigned, ArgumentUse> collectOwnUses(triton::FuncOp backward);
 
-/// The backward kernels with the forward's grid: what is known of addresses in
-/// the forward holds in these.
+/// The backward kernels on the forward's grid: what the forward's addresses
+/// say, they say about these.
 SmallVector<triton::FuncOp> getUnscheduled(ModuleOp module);
 
-/// The forward's loads, stores and atomics by number (`autodiff.site`).
+/// The primal's loads, stores and atomics by site.
 llvm::DenseMap<unsigned, Operation *> collectSites(triton::FuncOp primal);
 
 } // namespace mlir::autodiff

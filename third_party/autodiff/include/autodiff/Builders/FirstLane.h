@@ -13,14 +13,15 @@ namespace mlir::autodiff {
 Value getFirstLane(OpBuilder &builder, Value tile, unsigned axis,
                    const IRMapping &known = {});
 
-/// For `op`, a broadcast or an expand_dims of another axis: computes the first
-/// lane of its result from `first`, the first lane of its operand. Axis `axis`
-/// of the result is `getSourceAxis` of the operand.
+/// Of `op`, a broadcast or an expand_dims with another axis than this one: what
+/// it makes of `first`, values of its operand without the operand's `axis`, for
+/// the same lanes of its result. What is to be done along `axis` of the result
+/// is done along `getSourceAxis` of the operand.
 Value spreadFirstLane(OpBuilder &builder, Operation *op, Value first,
                       unsigned axis);
 unsigned getSourceAxis(Operation *op, unsigned axis);
 
-/// Whether all lanes of `tile` along `axis` have the same value.
+/// Whether all lanes of `tile` along `axis` are the same.
 bool isUniformAlong(Value tile, unsigned axis);
 
 } // namespace mlir::autodiff

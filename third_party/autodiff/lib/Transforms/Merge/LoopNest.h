@@ -7,15 +7,15 @@
 
 namespace mlir::autodiff {
 
-/// Nested parallel loops (ParallelLoop.h), the outermost first.
+/// Parallel loops in one another, the outermost first.
 using LoopNest = SmallVector<scf::ForOp, 2>;
 
-/// The nest of parallel loops around an operation, of which the outermost is in
-/// the outermost block of a kernel; none if one of the loops is not parallel.
+/// The parallel loops that an operation stands in, of which the outermost
+/// stands at the outer level of a kernel; none if they are not all like that.
 std::optional<LoopNest> getLoopNest(Operation *op);
 
-/// Emits a value of a nest at `builder`; `map` gives the new induction
-/// variables. Null if it depends on a carried value of a loop in the nest.
+/// Computes a value of a nest at `builder`, where `map` says what its induction
+/// variables are; null if it depends on what a loop of the nest carries.
 Value recompute(Value value, LoopNest &from, OpBuilder &builder,
                 IRMapping &map);
 

@@ -65,8 +65,8 @@ SmallVector<Value> BatchedLoop::getSelected() const {
   return selected;
 }
 
-/// Whether `op` has no regions, or is a reduction or scan whose region does not
-/// depend on the iteration.
+/// Whether `op` has no regions, or those of a reduction or scan, in which
+/// nothing differs from one iteration to another.
 bool BatchedLoop::hasPlainRegions(Operation *op) const {
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -75,8 +75,7 @@ bool BatchedLoop::hasPlainRegions(Operation *op) const {
           llvm::none_of(captured, [&](Value value) { return varies(value); }));
 }
 
-/// Whether `op` on tiles with a further axis does the same for each index of
-/// it.
+/// Whether `op` on tiles with one more axis does along it what it does.
 static bool hasRule(Operation *op) {
   return isElementwise(op) ||
          isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
@@ -85,9 +84,9 @@ static bool hasRule(Operation *op) {
              triton::ScanOp>(op);
 }
 
-/// Whether the mask of an access excludes all positions behind the last
-/// iteration: it is only true where s · number + (something not negative) < n,
-/// and there are n / s iterations, rounded up.
+/// Whether the mask of an access leaves out all iterations behind the last: it
+/// holds only where s · number + what is not negative < n, and there are n / s
+/// iterations, rounded up.
 bool BatchedLoop::isLeftOut(Operation *access) const {
   Value mask = getMask(access);
   for (const Constraint &constraint :
@@ -237,8 +236,7 @@ void BatchedLoop::emit(OpBuilder &b, Operation *op) {
   }
 }
 
-/// Whether a reduction by `step` with the initial value `start` starts from its
-/// neutral element.
+/// Whether a reduction by `step` that starts with `start` starts with nothing.
 static bool isNeutral(Operation *step, Value start) {
   if (isa<arith::MaximumFOp, arith::MaxNumFOp>(step))
     return matchPattern(start, m_NegInfFloat());

@@ -80,8 +80,7 @@ public:
 
 private:
   bool collect(Value value);
-  /// The forward's operation that corresponds to one of the backward; null if
-  /// there is none.
+  /// What the forward has for an operation of the backward; null if nothing.
   Operation *findSource(Operation *op) const;
 
   triton::FuncOp backward, forward;
@@ -256,7 +255,7 @@ bool Transplant::collect(Value value) {
     slice.insert(op);
     return isPossible;
   }
-  // (Recorded values are for the backward.)
+  // (What was recorded of memory is for the backward to read.)
   bool isPossible = op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
                     llvm::all_of(op->getOperands(), [&](Value operand) {
                       return collect(operand);

@@ -20,7 +20,7 @@ struct MarkLive : autodiff::impl::MarkLiveBase<MarkLive> {
 };
 } // namespace
 
-/// The addresses of a load; null if a launch cannot compute them.
+/// What a load reaches; null if the launch does not know.
 static ReachAttr findReach(Operation *load, AccessSpaces &spaces) {
   if (std::optional<AccessSpace> space = spaces.reachOf(load))
     return space->toReach();

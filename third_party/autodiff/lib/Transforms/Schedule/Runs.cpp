@@ -148,7 +148,7 @@ std::optional<Prefix> RunBuilder::findPrefix(Value mask, unsigned axis) {
       return std::nullopt;
     return Prefix{both(x->count, y->count), both(x->condition, y->condition)};
   }
-  // Along an inserted axis, all lanes would have the same address.
+  // Along an inserted axis all lanes would be the same.
   if (isa_and_nonnull<triton::BroadcastOp, triton::ExpandDimsOp>(op)) {
     std::optional<Prefix> source =
         findPrefix(op->getOperand(0), getSourceAxis(op, axis));

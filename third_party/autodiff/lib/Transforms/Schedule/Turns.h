@@ -21,10 +21,9 @@ namespace mlir::autodiff {
 struct Turn {
   triton::FuncOp kernel;
   SmallVector<AccumulateOp> ops;
-  /// The check that their addresses are distinct; null if they may not be, so
-  /// that additions are atomic.
+  /// That they reach no address twice; null if they may meet, in atomics.
   CheckAttr check;
-  /// Whether they touch all addresses that the check allows.
+  /// Whether they reach all that the check allows for.
   bool isExact = false;
   /// Whether the turn before is in the same kernel.
   bool isBehindBarrier = false;
@@ -38,7 +37,7 @@ struct Turn {
 };
 
 /// The turns of all contributions to an argument, in the order in which
-/// `kernels` run. None if there are fewer than two, or if all would be atomic.
+/// `kernels` run; none if there are less than two, or if all would be atomic.
 SmallVector<Turn, 0>
 findTurns(ArrayRef<triton::FuncOp> kernels, unsigned argument,
           const llvm::DenseMap<unsigned, Operation *> &sites,

@@ -13,7 +13,7 @@ using namespace mlir::autodiff;
 // What is needed
 //===----------------------------------------------------------------------===//
 
-/// Whether an operation makes linear forms of linear forms (LinearForm.h).
+/// Operations that make sums of indices, as LinearForm sees them.
 static bool isAffine(Operation *op) {
   return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
                          arith::ExtSIOp, arith::IndexCastOp, triton::AddPtrOp,
@@ -22,7 +22,7 @@ static bool isAffine(Operation *op) {
                          triton::MakeRangeOp>(op);
 }
 
-/// Notes the length of a tile along an axis, which has to be the same for all.
+/// Tiles have one length along the axes in question.
 LogicalResult TileResizes::noteSize(Value value, Resize resize) {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
   if (!tile || resize >= tile.getRank())
@@ -51,8 +51,7 @@ LogicalResult TileResizes::need(Value value, Resize resize) {
   return success();
 }
 
-/// Notes that `user` needs a value in a resize; it must be a function of one
-/// index.
+/// What `user` makes of a value must be a function of one index.
 LogicalResult TileResizes::need(Operation *user, Value value, Resize resize) {
   if (isWidening() && !isAffine(user) && !isOneIndex(value, resize))
     return failure();
