@@ -44,7 +44,8 @@ class Traced:
 
 
 class Node:
-    """An exported `autograd.Function` without autograd: it takes the place of its context."""
+    """Stands for autograd's context when an exported `autograd.Function` is called without
+    autograd."""
 
     def __init__(self, function):
         self._function = function
@@ -55,26 +56,27 @@ class Node:
         return self.outputs
 
     def set_materialize_grads(self, value) -> None:
-        """Gradients that do not come are None."""
+        """Gradients that do not arrive are None."""
 
     def mark_dirty(self, *tensors) -> None:
         """Note the tensors that the kernel writes to."""
         self.outputs = tensors
 
     def save_for_backward(self, *tensors) -> None:
-        """Keep tensors for the backward."""
+        """Save tensors for the backward."""
         self.saved_tensors = tensors
 
     def gradients(self, upstream: list) -> list[torch.Tensor]:
-        """Return the gradients that there are, in the order of the arguments."""
+        """Return the gradients of arguments that have one, in order."""
         found = self._function.backward.__wrapped__(self, *upstream)
         return [gradient for gradient in found if gradient is not None]
 
 
 def by_hand(folder: Path, name: str, op, tensors, *others):
-    """Return an operator that does what `op` does, of the same tensors, with its own kernels.
+    """Return an operator by hand that does what `op` does for the same tensors, with its own
+    kernels.
 
-    Their source is in a module in `folder`, from which Python imports.
+    The kernels are in a module in `folder`, from which Python imports.
     """
     path = op.export(folder / f"{name}_by_hand.py", *tensors, *others)
     text = path.read_text(encoding="utf-8")
@@ -86,14 +88,14 @@ def by_hand(folder: Path, name: str, op, tensors, *others):
         if isinstance(value, JITFunction) and key in kernels:
             setattr(module, key, Traced(value))
         elif key.startswith("_require"):
-            # By hand, nothing is asserted.
+            # Operators by hand have no assertions.
             setattr(module, key, _nothing)
     module._Layout = TracedLayout
     module._added_up = _added_up
     node = Node(function)
     setattr(module, function.__name__, node)
     stub = getattr(module, op.stub.__name__)
-    # Where a backward finds what its forward has saved, among what the graph keeps.
+    # The indices of saved tensors among those that the graph keeps.
     places: list[int] = []
 
     @torch.library.triton_op(f"by_hand::{name}", mutates_args={})
@@ -147,7 +149,7 @@ class Block(torch.nn.Module):
         self.biases = torch.nn.ParameterList([parameter(torch.zeros(width)) for _ in range(2)])
 
     def forward(self, x):
-        """Return as many rows of the same width."""
+        """Apply the block to rows; returns rows of the same width."""
         batch, length, width = x.shape
         h = self.norm(x, self.weights[0], self.biases[0])
         split = self.qkv(h).view(batch, length, 3, self.heads, width // self.heads)
@@ -178,7 +180,7 @@ def _milliseconds(block, x) -> float:
 def compare(small: bool, folder: Path) -> None:
     """Print a line for each way to run the block."""
     device, dtype = ("cuda", torch.float16) if torch.cuda.is_available() else ("cpu", torch.float32)
-    # Without a GPU, PyTorch asks for nothing but this.
+    # Without a GPU, this is PyTorch's only check.
     _triton.has_triton = lambda: True
     batch, length, width, heads = (2, 128, 128, 2) if small else (8, 2048, 1024, 16)
     norm = autodiff(layer_norm.layer_norm_kernel, layer_norm.layer_norm)

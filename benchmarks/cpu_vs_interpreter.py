@@ -88,7 +88,7 @@ def cases(quick):
 
 
 def measure(run, seconds):
-    """Best time of one call, in seconds; the first call is not counted."""
+    """The best time of one call, in seconds, without the first call."""
     run()
     best, spent = float("inf"), 0.0
     while spent < seconds:

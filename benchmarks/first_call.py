@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 SECONDS = 300
-# Who has written the other backward of each row.
+# The author of the other backward of each row.
 ROWS = {
     "layer norm": "handwritten",
     "softmax": "liger",
@@ -78,7 +78,7 @@ def _contender(who: str, name: str, case):
 
 
 def _measure(name: str, who: str, small: bool) -> dict:
-    """Milliseconds of the first forward, of the first backward, and of Triton's compiler."""
+    """Milliseconds of the first forward, the first backward, and Triton's compiler."""
     from cases.common import DEVICE
     from timing import Compilations, synchronize
 
@@ -102,7 +102,7 @@ def _measure(name: str, who: str, small: bool) -> dict:
 
 
 def _first(name: str, who: str, small: bool) -> dict:
-    """What a process of its own measures, or the `error` that it has ended with."""
+    """Measure in a process; returns its results, or the `error` that ended it."""
     command = [sys.executable, __file__, "--only", name, "--who", who, *["--small"] * small]
     with tempfile.TemporaryDirectory() as cache:
         env = {**os.environ, "TRITON_CACHE_DIR": cache}

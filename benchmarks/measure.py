@@ -34,7 +34,8 @@ def _upstream(output) -> list[torch.Tensor]:
 
 
 def _differentiated(function, inputs, upstream, whole: bool) -> Callable:
-    """What is timed: the backward of a graph that is built once, or forward and backward."""
+    """The function to be timed: the backward of a graph that is built once, or forward and
+    backward."""
     leaves = _leaves(inputs)
     if whole:
         return lambda: torch.autograd.grad(_listed(function(*inputs)), leaves, upstream)
@@ -48,12 +49,12 @@ def _difference(ours, theirs) -> float:
         (a.float() - b.float()).norm() / b.float().norm().clamp_min(1e-30)
         for a, b in zip(ours, theirs, strict=True)
     ]
-    # Not Python's max, which may pass over NaN.
+    # Python's max may ignore NaN.
     return torch.stack(distances).max().item()
 
 
 def _saved_bytes(function, inputs) -> int | None:
-    """Bytes that a forward keeps for its backward, beside inputs and outputs."""
+    """Bytes that a forward saves for its backward, besides inputs and outputs."""
     if not torch.cuda.is_available():
         return None
     gc.collect()
@@ -89,7 +90,7 @@ def _first_calls(function, inputs, upstream) -> tuple[list, dict]:
 
 def _contender(function, case: Case, inputs, upstream, quick: bool):
     """The first gradients of a function, and its entry in the row."""
-    # Some overwrite what they are given.
+    # Some backwards overwrite their arguments.
     gradients, entry = _first_calls(function, _clone(inputs), [u.clone() for u in upstream])
     entry["saved_bytes"] = _saved_bytes(function, _clone(inputs))
     backward = Rotation(
@@ -104,7 +105,7 @@ def _contender(function, case: Case, inputs, upstream, quick: bool):
 
 
 def _attempt(load, case: Case, inputs, upstream, quick: bool):
-    """As `_contender`; a failure is its reason, and the rest of the row goes on."""
+    """As `_contender`; if it fails, the entry is the reason."""
     try:
         function = load()
     except ImportError as error:
@@ -121,9 +122,9 @@ def _attempt(load, case: Case, inputs, upstream, quick: bool):
 
 
 def _compiled(function):
-    """The function as torch.compile makes it for these shapes alone."""
+    """The function under torch.compile, for these shapes only."""
     torch.compiler.reset()
-    # A graph is used several times here.
+    # The graph is used several times here.
     torch._functorch.config.donated_buffer = False
     return torch.compile(function, dynamic=False)
 
@@ -145,7 +146,7 @@ def _differentiate_ms(op) -> float:
 
 
 def _bytes_needed(case: Case, inputs, upstream) -> int:
-    """Bytes that a backward reads and writes at least."""
+    """The least bytes that a backward has to read and write."""
     moved = [*upstream, *_leaves(inputs)]
     if case.streams == "inputs":
         moved += [x for x in inputs if isinstance(x, torch.Tensor)]

@@ -1,9 +1,9 @@
-"""Host time of a differentiable launch over a bare launch, in microseconds.
+"""Host time of a differentiable launch minus that of a plain launch, in microseconds.
 
-The kernel does next to nothing, so that what is left is the time it takes to launch it. Each
-figure is the median over batches; on a GPU a batch is short enough not to fill the launch queue.
-Backward times are per node of a graph of many: starting autograd's engine, which hands over to
-another thread for a GPU, is PyTorch's own and shown apart.
+The kernel does next to nothing, so that the time is that of the launch. Each number is the median
+over batches; on a GPU, a batch is short enough not to fill the launch queue. Backward times are for
+one node in a graph of many: the start of autograd's engine, which uses another thread for a GPU, is
+PyTorch's own time and shown separately.
 """
 
 import statistics
@@ -33,7 +33,7 @@ def square_backward(x, dy, dx, n, BLOCK: tl.constexpr):
 
 
 class ByHand(torch.autograd.Function):
-    """What a user writes without us: the least that any autograd node costs."""
+    """A minimal autograd node without us, for comparison."""
 
     @staticmethod
     def forward(ctx, x, y):
@@ -51,7 +51,7 @@ class ByHand(torch.autograd.Function):
 
 
 def microseconds(call, prepare=lambda: None) -> float:
-    """Median time of one call; `prepare` makes the argument of each, untimed."""
+    """The median time of one call; `prepare` makes its argument, untimed."""
     times = []
     for batch in range(BATCHES + 5):
         arguments = [prepare() for _ in range(BATCH)]

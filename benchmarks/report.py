@@ -16,7 +16,7 @@ COLUMNS = {
 
 
 def _time(entry: dict | None) -> str:
-    """Waiting time and, in brackets, the GPU's own."""
+    """The waiting time and, in brackets, the GPU time."""
     if entry is None:
         return ""
     if "absent" in entry:
@@ -28,7 +28,7 @@ def _time(entry: dict | None) -> str:
 
 
 def _ratio(row: dict, who: str) -> str:
-    """Our GPU time over theirs, or the waiting times where the profiler saw nothing."""
+    """Our GPU time divided by theirs, or waiting times if the profiler saw nothing."""
     ours, theirs = row.get("ours", {}), row.get(who, {})
     for key in ("gpu_us", "us"):
         if ours.get(key) and theirs.get(key):
@@ -37,7 +37,7 @@ def _ratio(row: dict, who: str) -> str:
 
 
 def _streamed(row: dict, bandwidth: float | None) -> str:
-    """The share of a copy's bandwidth at which what is needed at least is moved."""
+    """The bandwidth for the least memory traffic, relative to that of a copy."""
     microseconds = row.get("ours", {}).get("gpu_us")
     if not (microseconds and bandwidth and "bytes" in row):
         return ""
@@ -50,7 +50,7 @@ def _number(row: dict, who: str, key: str, scale: float = 1.0) -> str:
 
 
 def table(header: list[str], lines: list[list[str]]) -> list[str]:
-    """Lines of a table in markdown, and an empty one."""
+    """Lines of a Markdown table, and an empty line."""
     texts = ["| " + " | ".join(cells) + " |" for cells in [header, *lines]]
     return [texts[0], "|" + "---|" * len(header), *texts[1:], ""]
 
@@ -87,7 +87,7 @@ def _compilation(rows) -> list[str]:
     lines = []
     for row in rows:
         own = row.get("ours", {})
-        # What a backward takes is compiled beside the forward, where it can be foreseen.
+        # The backward's kernels are compiled during the forward, if they can be predicted.
         ours = own.get("first_forward_ms", 0) + own.get("first_backward_ms", 0)
         theirs = row.get("handwritten", {}).get("compile_backward_ms")
         lines.append(
@@ -116,7 +116,7 @@ def _reasons(rows) -> list[str]:
 
 
 def markdown(rows: list[dict], machine: str, bandwidth: float | None = None) -> str:
-    """Tables of times, of memory and of compilation; the reasons of what failed follow."""
+    """Tables of times, memory and compilation, followed by the reasons of failures."""
     columns = [who for who in COLUMNS if any(who in row for row in rows)]
     copy = f" A copy moves {bandwidth / 1e12:.2f} TB/s." if bandwidth else ""
     lines = [

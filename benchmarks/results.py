@@ -28,7 +28,7 @@ table was measured.
 
 
 def cell(row, key):
-    """One cell of a row, without a value an empty one."""
+    """One cell of a row; empty if there is no value."""
     value = row.get(key)
     if value is None:
         return ""
@@ -38,7 +38,7 @@ def cell(row, key):
 
 
 def section(entry):
-    """A table with what is said of it."""
+    """A table with its title and notes."""
     rows = entry["rows"]
     titles = {**COLUMNS, "ratio": entry["ratio"], "of_copy": "of copy", "difference": "difference"}
     keys = [key for key in titles if any(key in row for row in rows)]

@@ -27,19 +27,19 @@ sys.path.insert(0, str(HERE))
 from report import markdown  # noqa: E402
 from streams import lines_of  # noqa: E402
 
-# Tuning the hand-written kernels compiles dozens of variants.
+# Seconds for a row; tuning the hand-written kernels compiles dozens of variants.
 ROW_SECONDS = 300
 
 
 def _start_autograd() -> None:
-    """What PyTorch imports for the first gradient of a process takes it seconds."""
+    """Import what PyTorch needs for the first gradient of a process, which takes seconds."""
     x = torch.ones(1, device="cuda", requires_grad=True)
     torch.autograd.grad([2 * x], [x], [torch.ones_like(x)])
     torch.cuda.synchronize()
 
 
 def _worker(options) -> None:
-    """Measures rows and prints each as a line of JSON."""
+    """Measure rows, and print each as a line of JSON."""
     from cases import all_cases
     from measure import measure
     from timing import copy_bandwidth
@@ -61,7 +61,7 @@ def _worker(options) -> None:
 
 
 def _measure_all(names: list[str], flags: list[str]):
-    """Yields a row for every name, and the bandwidth of a copy; restarts workers that break."""
+    """Yields a row for every name, and the bandwidth of a copy; replaces workers that crash."""
     left, bandwidth = list(names), None
     while left:
         command = [sys.executable, __file__, "--worker", json.dumps(left), *flags]
@@ -128,7 +128,7 @@ def _earlier(results: Path, machine: str) -> tuple[list[dict], float | None]:
 
 
 def _run(names: list[str], options) -> None:
-    """Measures rows in workers and writes the tables after each."""
+    """Measure rows in workers, and write the tables after each row."""
     import triton
 
     switches = ("quick", "compile", "tune")
@@ -144,7 +144,7 @@ def _run(names: list[str], options) -> None:
         bandwidth = seen or bandwidth
         ours = row.get("ours", row)
         print(row["name"], ours.get("us") or ours.get("error"), sep="\t", flush=True)
-        # Written after every row, so that an interrupted run leaves what it has.
+        # Written after every row, so that an interrupted run keeps its results.
         document = {"machine": machine, "copy": bandwidth, "rows": rows}
         results.write_text(json.dumps(document, indent=1))
         (options.output / "results.md").write_text(markdown(rows, machine, bandwidth))

@@ -1,9 +1,9 @@
-"""What either form of a product over few elements takes on this GPU.
+"""Times both ways to compute products that sum over few elements, on this GPU.
 
-autodiff-fit-products makes such products without the matrix unit, in float32, or with it and zeros
-between the elements. Each is timed in a loop that sums products, and in one where a second product
-takes the first one's result, as attention's backward does. The last column is what is fastest. The
-time of a product of 16 elements, which needs neither, is what the matrix unit would take.
+autodiff-fit-products computes such products in float32 without the matrix unit, or with the matrix
+unit and zeros between the elements. Each is timed in a loop that sums products, and in one where a
+second product takes the first one's result, as attention's backward does. The last column is the
+fastest. A product of 16 elements, which needs neither, is timed for comparison.
 
     python benchmarks/short_products.py [--quick]
 """
@@ -24,7 +24,7 @@ ITERATIONS, PROGRAMS = 512, 4
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 FORMS = {"float32": 1 << 40, "zeros": 0}
 
-# A tile of pointers, and types: of the tile, its pointers, its offsets.
+# A tile of pointers, with the types of the tile, its pointers and its offsets.
 _TILE = """
     %{x}row = tt.make_range {{end = {rows} : i32, start = 0 : i32}} : tensor<{rows}xi32>
     %{x}column = tt.make_range {{end = {columns} : i32, start = 0 : i32}} : tensor<{columns}xi32>
@@ -76,7 +76,7 @@ module {{
 }}
 """
 _SUM = "      %next = tt.dot %x, %y, %acc, inputPrecision = tf32 : !a * !b -> !o"
-# The second product takes what is computed of the first one's result.
+# The second product takes a value that is computed from the first one's result.
 _BETWEEN = """
       %d = tt.dot %x, %y, %zero, inputPrecision = tf32 : !a * !b -> !o
       %e = math.exp2 %d : !o
@@ -87,7 +87,7 @@ _BETWEEN = """
 
 
 def kernel(where, m, n, k, t):
-    """The TTIR of a loop of products, as an adjoint's."""
+    """The TTIR of a loop of products, as in an adjoint."""
     tiles = {"a": (m, k, t, "a"), "b": (k, n, t, "b"), "o": (m, n, "f32", "o")}
     body = _SUM
     if where == "between":
@@ -105,7 +105,7 @@ def kernel(where, m, n, k, t):
 
 
 def compiled(text, form, target):
-    """A kernel with its short products in a form; None if Triton refuses it."""
+    """A kernel whose short products are computed in one way; None if Triton refuses it."""
     options = f"target={name_of(target)} most-multiply-adds={FORMS[form]}"
     passes = f"builtin.module(tt.func(autodiff-fit-products{{{options}}},canonicalize,cse))"
     text = _native.run_pipeline(text, passes, "product.ttir")
@@ -121,14 +121,14 @@ def compiled(text, form, target):
 
 
 def time_of(run, quick):
-    """Nanoseconds of an iteration of all programs together, a processor's share."""
+    """Nanoseconds of one iteration of all programs, for each processor."""
     warmup, rep = (5, 20) if quick else (20, 100)
     milliseconds = triton.testing.do_bench(run, warmup=warmup, rep=rep, return_mode="median")
     return milliseconds * 1e6 / ITERATIONS / PROGRAMS
 
 
 def measure(where, m, n, k, t, form, target, quick):
-    """Time and relative error of a form, of which products of float64 judge sums."""
+    """The time and relative error of one way, compared with products in float64."""
     function = compiled(kernel(where, m, n, k, t), form, target)
     if function is None:
         return float("nan"), float("nan")
@@ -148,17 +148,17 @@ def measure(where, m, n, k, t, form, target, quick):
 
 
 def chosen(quick):
-    """All that is measured: where, the product's axes, and its type."""
+    """Everything that is measured: where, the product's axes, and its type."""
     squares = [(16, 16), (64, 64), (128, 128)]
     if not quick:
         squares += [(32, 32), (64, 32), (128, 64)]
     for where, t, (m, n) in itertools.product(("sum", "between"), DTYPES, squares):
-        # TF32 takes eight.
+        # TF32 needs no padding for eight.
         yield where, t, m, n, [k for k in (1, 2, 4, 8) if (t, k) != ("f32", 8)]
 
 
 def compile_all(quick, target):
-    """Compile in threads what is measured later, which is then in Triton's cache."""
+    """Compile in threads what is measured later, so that it is in Triton's cache."""
 
     def make(where, m, n, k, t, form):
         compiled(kernel(where, m, n, k, t), form, target)

@@ -1,4 +1,4 @@
-"""What other processes print."""
+"""Reads the output of other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of a backward pass: what a caller waits for, what the GPU does, and what compilers take."""
+"""Times of a backward pass: the caller's waiting time, GPU time, and compilation time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 import triton
 from triton import knobs
 
-# Inputs are rotated through several copies until they exceed any L2 cache.
+# Inputs are rotated through several copies, larger than any L2 cache.
 ROTATION_BYTES = 256 * 2**20
 
 
 class Rotation:
-    """Calls one of several equal functions in turn, each with tensors of its own."""
+    """Calls one of several equal functions in turn, each with its own tensors."""
 
     def __init__(self, functions: Sequence[Callable]):
         self.functions = functions
@@ -26,7 +26,7 @@ class Rotation:
 
 
 def copies(tensors: Sequence) -> int:
-    """How many sets of these tensors it takes to leave the cache."""
+    """How many sets of these tensors exceed the cache."""
     size = sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
     return max(1, min(8, -(-ROTATION_BYTES // max(size, 1))))
 
@@ -61,7 +61,7 @@ def gpu_time(function: Callable, quick: bool) -> float | None:
 
 
 def copy_bandwidth() -> float | None:
-    """Bytes a second that a copy of a large tensor reads and writes, None without a GPU."""
+    """The bandwidth of copying a large tensor, in bytes a second; None without a GPU."""
     if not torch.cuda.is_available():
         return None
     source = torch.empty(2**30, dtype=torch.int8, device="cuda")
@@ -71,7 +71,7 @@ def copy_bandwidth() -> float | None:
 
 
 class Compilations:
-    """Notes how long Triton compiles, while it is entered."""
+    """Notes how long Triton compiles during the context."""
 
     def __init__(self):
         self.times: dict[str, list[float]] = {}

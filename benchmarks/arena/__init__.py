@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Poisoned memory, and how near is near, are those of the tests.
+# The tests' helpers: poisoned memory, and tolerances.
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "python" / "test")]
 
-# What deterministic mode, which fills memory, asks of cuBLAS.
+# cuBLAS needs this in deterministic mode, which fills memory.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-# fla would choose other languages than Triton where it can.
+# fla would otherwise use other languages than Triton where it can.
 os.environ.setdefault("FLA_DISABLE_BACKEND_DISPATCH", "1")

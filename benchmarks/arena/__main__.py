@@ -17,7 +17,7 @@ from .worker import Request
 
 
 def chosen(options) -> Iterator[tuple[str, Case]]:
-    """The cases that the options name, with their plug-ins."""
+    """The cases that the options select, with their plug-ins."""
     names = [name for name in options.only.split(",") if name]
     others = [name for name in options.but.split(",") if name]
     for package, plugin in plugins().items():
@@ -51,7 +51,7 @@ def tasks(options) -> list[list]:
 
 
 def machine() -> dict:
-    """What the rows are of."""
+    """A description of the machine for the rows."""
     import torch
     import triton
 
@@ -68,7 +68,8 @@ def machine() -> dict:
 
 
 def _open(options, name: str, first=False):
-    """The variants that are left of each case, or of its first one, and where their rows go."""
+    """The variants of each case, or of its first one, that have no row yet, and the file for their
+    rows."""
     before = read([*options.done, options.out], name)
     found = [case[:1] if first else case for case in tasks(options)]
     done = {key for key, row in before.items() if settled(row, options.retry)}
@@ -92,7 +93,7 @@ def _request(options, job: str, tasks_: list) -> Request:
 
 
 def judge(options) -> None:
-    """Gradients of all variants, judged; a case's first call comes with them."""
+    """Judge the gradients of all variants; also measures a case's first call."""
     left, write = _open(options, JUDGED)
     threads_of_each(options.jobs)
     pool = Pool(options.jobs, write, options.limit, options.seconds)
@@ -101,9 +102,9 @@ def judge(options) -> None:
 
 
 def measure(options) -> None:
-    """Times, in one process; before, as many as there are jobs compile what is not compiled.
+    """Measure times, in one process. Before that, several jobs compile the kernels.
 
-    Without sizes and dtypes, of the variant that counts: half precision at users' sizes.
+    Without sizes and dtypes, only the variant that counts: half precision at users' sizes.
     """
     first = not (options.sizes or options.dtypes)
     options.sizes = options.sizes or ["users"]
@@ -130,7 +131,7 @@ def report(options) -> None:
 
 
 def show(options) -> None:
-    """Say which cases there are."""
+    """List the cases."""
     count = 0
     for package, case in chosen(options):
         count += 1

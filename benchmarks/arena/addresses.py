@@ -1,4 +1,5 @@
-"""Authors' kernels to which ptxas gives wrong addresses: refused before they end the process."""
+"""Authors' kernels to which ptxas gives wrong addresses: they are refused, since they would end the
+process."""
 
 from __future__ import annotations
 

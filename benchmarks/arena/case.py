@@ -28,8 +28,8 @@ class Variant(NamedTuple):
 class Case:
     """A wrapper, called with its inputs by name.
 
-    `reference` is the same function in plain PyTorch, of the inputs in their order. It may return
-    fewer outputs, and None for one that it does not know. It is evaluated in float64.
+    `reference` is the same function in plain PyTorch; it takes the inputs in order. It may return
+    fewer outputs, and None for an output that it does not compute. It is evaluated in float64.
     """
 
     name: str
@@ -39,19 +39,19 @@ class Case:
     reference: Callable | None = None
     # In half precision, the first one counts at users' sizes and the last one at the small size.
     dtypes: tuple[torch.dtype, ...] = (BF16, F16, F32)
-    # The outputs that a loss is made of; None: all that have a gradient.
+    # The outputs that the loss depends on; None: all that have a gradient.
     outputs: tuple[int, ...] | None = None
-    # What is differentiated in place of `function`, where that makes gradients in its forward.
+    # The function that we differentiate instead, if `function` computes gradients in its forward.
     ours: Callable | None = None
-    # Kernel arguments that are replaced in our forward.
+    # Kernel arguments with other values in our forward.
     constants: Mapping = field(default_factory=dict)
-    # The authors' forward makes the gradients: forward and backward are timed together.
+    # The authors' forward computes the gradients, so forward and backward are timed together.
     whole: bool = False
-    # Why it needs a GPU, if it does; whether it takes the CPU too long for a test.
+    # Why it needs a GPU, if it does; whether it takes too long for a test on the CPU.
     gpu: str = ""
     slow: bool = False
     sizes: tuple[str, ...] = SIZES
-    # So many roundings follow one another on the way to a gradient in float32; see `gradients`.
+    # How many rounding errors accumulate in a gradient in float32; see `gradients`.
     roundings: int = 8
 
     def variants(self) -> list[Variant]:
@@ -68,7 +68,7 @@ class Case:
 
 
 class Maker:
-    """Makes a case's inputs; what a size is made of (`batch`, `time`, ...) are its attributes."""
+    """Makes a case's inputs; sizes (`batch`, `time`, ...) are its attributes."""
 
     def __init__(self, dimensions: Mapping[str, int], dtype: torch.dtype, device: str):
         self.dtype = dtype
@@ -77,16 +77,16 @@ class Maker:
             setattr(self, name, value)
 
     def normal(self, *shape, scale=1.0, shift=0.0, dtype=None) -> Tensor:
-        """Random numbers in the case's dtype, of which no gradient is wanted."""
+        """Random numbers in the case's dtype, without gradient."""
         value = torch.randn(shape, device=self.device, dtype=F32) * scale + shift
         return value.to(dtype or self.dtype)
 
     def __call__(self, *shape, **options) -> Tensor:
-        """As `normal`, a leaf."""
+        """As `normal`, but with a gradient."""
         return self.normal(*shape, **options).requires_grad_()
 
     def full(self, *shape, **options) -> Tensor:
-        """A leaf that is float32 whatever the case's dtype is: states, gates, biases."""
+        """A leaf in float32 whatever the case's dtype is: states, gates, biases."""
         return self(*shape, dtype=F32, **options)
 
     def decay(self, *shape, dtype=F32) -> Tensor:
@@ -104,18 +104,18 @@ class Maker:
         return value.to(dtype or self.dtype).requires_grad_()
 
     def probabilities(self, *shape, dtype=None) -> Tensor:
-        """Rows that sum to 1, of which no gradient is wanted."""
+        """Rows that sum to 1, without gradient."""
         return self.normal(*shape, dtype=F32).softmax(-1).to(dtype or self.dtype)
 
     def indices(self, high: int, *shape, ignored=None, dtype=torch.long) -> Tensor:
-        """Random integers below `high`; the place `ignored` holds the usual ignore_index."""
+        """Random integers below `high`; element `ignored` has the usual ignore_index."""
         value = torch.randint(high, shape, device=self.device, dtype=dtype)
         if ignored is not None:
             value[ignored] = -100
         return value
 
     def starts(self, total: int, dtype=torch.int32) -> Tensor:
-        """Where the sequences of a pack of three begin, and the last one ends."""
+        """Where three packed sequences begin, and the last one ends."""
         return torch.tensor([0, total // 5, total // 2 + 3, total], device=self.device, dtype=dtype)
 
 
@@ -134,7 +134,8 @@ def attribute(path: str):
 
 
 def applied(path: str, *options) -> Callable:
-    """A function of inputs by name: `apply` of an autograd Function, `options` follow."""
+    """The `apply` of an autograd Function as a function of inputs by name, with `options` behind
+    them."""
     return lambda **inputs: attribute(path).apply(*inputs.values(), *options)
 
 

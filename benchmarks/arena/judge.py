@@ -1,13 +1,14 @@
-"""Who is right where two gradients differ.
+"""Decides which of two different gradients is right.
 
-Slopes of the forward decide, along directions that are chosen by the two claims: along their
-difference (whole, and in the slabs of the tensor where it is largest), and along the gradient
-itself. A claim's error in a direction is how far it is from the slope, relative to the gradient.
+Slopes of the forward decide, along directions that are chosen by the two gradients ("claims"):
+along their difference (whole, and in the slabs of the tensor where it is largest), and along the
+gradient itself. A claim's error in a direction is its distance from the slope, relative to the
+gradient.
 
-Along the difference, rounding shows: two right gradients are both off, each by some of it. There a
-claim is wrong that is off by more than `rounding` allows; where the other one is not by far better,
-the case is hard, and a claim may be twice as far off as the other. Along the gradient, errors of
-rounding cancel, as they are hardly related to it, and a wrong factor stays: `scale` is below a
+Along the difference, rounding errors are visible: two right gradients both have some of it. A claim
+is wrong there if its error is more than `rounding` allows. Unless the other claim is far better,
+the case is hard, and a claim may have twice the other's error. Along the gradient, rounding errors
+cancel, since they are hardly correlated with it, and a wrong factor remains: `scale` is below a
 percent even where `rounding` is not.
 """
 
@@ -29,19 +30,19 @@ AGREE, OURS_RIGHT, THEIRS_RIGHT, NEITHER, UNDECIDED = (
     "neither",
     "undecided",
 )
-# From bad to good: a case is what the worst of its gradients is.
+# From bad to good: a case is as bad as the worst of its gradients.
 SEVERITY = (THEIRS_RIGHT, NEITHER, UNDECIDED, OURS_RIGHT, AGREE)
-# Slabs along each axis that are looked at on their own, and how many of them are judged.
+# The slabs along each axis that are compared by themselves, and how many of them are judged.
 _SLABS = 16
 _JUDGED = 2
-# A slab whose gradient is smaller than this share of a typical one's is measured by that.
+# If a slab's gradient is smaller than this share of a typical one's, errors are relative to that.
 _LEAST = 0.3
 # The largest number of half precision, and how many gradients may be larger.
 _LARGEST_HALF = torch.finfo(torch.float16).max
 _MOST_BEYOND = 64
-# A claim that is off by so many times what is allowed is no measure of the other one.
+# A claim whose error is so many times the tolerance says nothing about the other one.
 _HARD = 3.0
-# In a random direction, errors of rounding do not cancel as the gradient does.
+# In a random direction, rounding errors do not cancel as much as the gradient does.
 _RANDOM = 4.0
 
 
@@ -54,9 +55,10 @@ class Tolerance(NamedTuple):
 
 
 def tolerance(dtype: torch.dtype, device: str) -> Tolerance:
-    """What the coarsest dtype on the way makes of a right gradient.
+    """The error that the coarsest dtype of a computation may cause in a right gradient.
 
-    Half precisions round every value in memory, and more on the way. GPUs multiply float32 as tf32.
+    Half precision rounds every value in memory, and intermediate ones. GPUs multiply float32 as
+    tf32.
     """
     eps = torch.finfo(dtype).eps
     if dtype != torch.float32:
@@ -65,7 +67,8 @@ def tolerance(dtype: torch.dtype, device: str) -> Tolerance:
 
 
 class Evidence(NamedTuple):
-    """What was found along one direction: by how much both are above the slope, and how sure it is.
+    """The result along one direction: how far both claims are above the slope, and the error of
+    that.
 
     All three are relative to the gradient.
     """
@@ -86,12 +89,12 @@ class Finding:
     difference: float
     slab: float
     evidence: list[Evidence] = field(default_factory=list)
-    # Whether theirs, and ours, is wrong for certain.
+    # Whether theirs, and ours, is certainly wrong.
     wrong: tuple[bool, bool] = (False, False)
 
 
 def _few(limit: float, count: int) -> float:
-    """A limit for so many elements: the fewer there are, the further rounding may take them."""
+    """A limit for so many elements: with fewer elements, rounding errors may be larger."""
     return limit * (1 + 3 / max(count, 1) ** 0.5)
 
 
@@ -101,7 +104,7 @@ def worst(verdicts) -> str:
 
 
 def _present(gradient: Tensor | None, like: Tensor) -> Tensor:
-    """A gradient, zero where there is none, in float32."""
+    """A gradient in float32; zero if there is none."""
     if gradient is None:
         return torch.zeros(like.shape, device=like.device)
     return gradient.detach().float()
@@ -119,7 +122,7 @@ class _Slab(NamedTuple):
     ratio: float
 
     def of(self, x: Tensor) -> Tensor:
-        """The tensor, zero outside of the slab."""
+        """The tensor, with zeros outside of the slab."""
         kept = torch.zeros_like(x)
         part = kept.chunk(self.slabs, self.axis)[self.index]
         part.copy_(x.chunk(self.slabs, self.axis)[self.index])
@@ -130,7 +133,7 @@ class _Slab(NamedTuple):
 
 
 def _size(a: float, b: float, whole: float, share: float) -> float:
-    """The norm of a part of the gradient, of which one claim may have lost all."""
+    """The norm of a part of the gradient; one claim may lack that part."""
     return max(a, b, _LEAST * whole * share**0.5)
 
 
@@ -146,16 +149,16 @@ def _slabs(theirs: Tensor, ours: Tensor, apart: Tensor, whole: float) -> Iterato
 
 
 class Judge:
-    """Judges the gradients of one problem by the slopes of a truth; without one, what it can."""
+    """Judges the gradients of one problem by slopes of a truth; without one, as far as possible."""
 
     def __init__(self, truth, allowed: Tolerance):
         self.truth = truth
         self.allowed = allowed
 
     def finding(self, index: int, name: str, theirs, ours, like: Tensor, alone=False) -> Finding:
-        """The verdict on the gradients that are claimed for one leaf.
+        """The verdict on the claimed gradients of one leaf.
 
-        `alone`: there is one claim, which stands on both sides.
+        `alone`: there is just one claim, which is passed on both sides.
         """
         a, b = _present(theirs, like), _present(ours, like)
         same = (a == b) & (not alone)
@@ -169,7 +172,7 @@ class Judge:
         largest = slabs[0].ratio if slabs else difference
         found = Finding(name, AGREE, difference, largest)
         if broken != [False, False]:
-            # What there is of numbers is still judged.
+            # The finite elements are still judged.
             infinite = [torch.inf if x else 0.0 for x in broken]
             found.evidence.append(Evidence("not finite", *infinite, 0.0))
         wrong, unsure = [x is True for x in broken], [x is None for x in broken]
@@ -188,7 +191,7 @@ class Judge:
                 wrong[side] |= decided is True
                 unsure[side] |= decided is None
         if wrong[0] != wrong[1] and broken == [False, False] and self.truth is not None:
-            # What is wrong is no measure of the other one, which may be wrong as well.
+            # A wrong claim says nothing about the other one, which may be wrong as well.
             other = wrong.index(False)
             rest = self.finding(index, name, *(2 * [(theirs, ours)[other]]), like, alone=True)
             found.evidence += rest.evidence
@@ -197,10 +200,10 @@ class Judge:
         return found
 
     def _overflow(self, index: int, x: Tensor, half: bool, same: Tensor) -> bool | None:
-        """Whether a claim has no number where it should have one; None if nobody knows.
+        """Whether a claim is not finite where it should be; None if that is not known.
 
-        What is beyond half precision has none there, if the truth, or the other claim where they
-        are the `same`, says so. What the truth says takes its place.
+        A number beyond half precision may be infinite, if the truth says so, or the other claim
+        where both are the `same`. It is replaced by the truth's number.
         """
         lost = ~x.isfinite()
         places = lost.nonzero().tolist()
@@ -223,7 +226,7 @@ class Judge:
         return False if known else None
 
     def _examine(self, index, a, b, apart, whole, difference, slabs):
-        """Yields what was found along each direction, and what a claim may be off there."""
+        """Yields the evidence along each direction, and the tolerance for a claim there."""
         estimate = (a + b) / 2
         allowed = self.allowed
         if difference > allowed.same:

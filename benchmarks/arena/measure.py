@@ -1,4 +1,4 @@
-"""What a backward costs: the first call, memory, and the time that the GPU takes."""
+"""Measures what a backward costs: the first call, memory, and GPU time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triton_autodiff import differentiable
 
 from .problem import OURS, THEIRS, Problem, context_is_lost, leaf, mapped, own, tensors, told
 
-# The two sides take turns, so that a clock that drifts touches both.
+# Both sides are timed in turns, so that a drifting clock affects both.
 _ROUNDS = 3
 _MOST_COPIES = 4
 
@@ -26,7 +26,7 @@ def _double_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 def warm_up(device: str) -> None:
-    """What a process does once: start CUDA, autograd, the compilers and our library."""
+    """Do what a process does once: start CUDA, autograd, the compilers and our library."""
     x = torch.ones(16, device=device, requires_grad=True)
     y = torch.empty_like(x)
     differentiable(_double_kernel)[(1,)](x, y, BLOCK=16)
@@ -87,7 +87,7 @@ def _microseconds(function) -> float:
 
 
 def times(problem: Problem) -> dict:
-    """Microseconds of both backwards, warm, with inputs that the cache does not hold.
+    """Microseconds of both backwards, warm, with inputs that are not in the cache.
 
     A side that fails is left out.
     """
@@ -108,6 +108,6 @@ def times(problem: Problem) -> dict:
     for _ in range(_ROUNDS):
         for who, function in functions.items():
             found[who].append(_microseconds(function))
-    # Of a forward, the copy that it may overwrite is not its own.
+    # A forward is timed together with copying inputs that it may overwrite; that is subtracted.
     spent = _microseconds(lambda: mapped(own, problem.inputs)) if problem.case.whole else 0.0
     return {who: statistics.median(values) - spent for who, values in found.items()}

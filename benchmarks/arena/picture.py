@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _WIDTH, _HEIGHT = 960, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 44, 40
-# What is named in the picture, at either end.
+# How many points have names, at either end.
 _NAMED = 4
 _SLOWER, _FASTER, _INK, _FAINT = "#b5482f", "#2f6db5", "#333", "#ccc"
 
@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
     name: str
     ratio: float
-    # Whether it takes so little time that the ratio says little.
+    # Whether it takes so little time that the ratio is not meaningful.
     short: bool
 
 

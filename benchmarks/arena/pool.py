@@ -1,4 +1,4 @@
-"""Workers side by side: one that hangs or crashes costs the variant in flight, and nothing else."""
+"""Worker processes: one that hangs or crashes only costs the variant in flight."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from . import ROOT
 from .problem import THEIRS
 from .worker import MARK, Request
 
-# A process may take so long until it begins: packages are imported.
+# Seconds until a process has imported packages and begins.
 _START = 300.0
 
 
 class Pool:
-    """Runs requests until they are done or time is up, and hands each row to `write`."""
+    """Runs requests until they are done or time is up, and passes each row to `write`."""
 
     def __init__(self, jobs: int, write: Callable[[dict], None], limit: float, seconds: float):
         self.jobs = jobs
@@ -41,7 +41,7 @@ class Pool:
         return self.deadline - time.monotonic()
 
     def _finish(self, request: Request) -> int:
-        """Run one request, in as many processes as it takes."""
+        """Run one request, in as many processes as necessary."""
         tasks, lost = list(request.tasks), []
         while tasks and self._left() > 0:
             with tempfile.TemporaryFile("w+") as errors:
@@ -49,10 +49,10 @@ class Pool:
         return len(tasks)
 
     def _run(self, request: Request, tasks: list, lost: list, errors) -> None:
-        """Run a process; takes from `tasks` what has a row, and adds to `lost`."""
+        """Run a process; removes finished tasks from `tasks`, and adds crashed ones to `lost`."""
         environment = {
             **os.environ,
-            # Kernels are what is compared, not what a compiler makes of the code around them.
+            # Kernels are compared, not what torch.compile makes of the code around them.
             "TORCHDYNAMO_DISABLE": "1",
             "ARENA_REQUEST": json.dumps(request._asdict()),
             "PYTHONPATH": os.pathsep.join(
@@ -95,7 +95,7 @@ class Pool:
             process.wait()
 
     def _end(self, tasks: list, lost: list, who: str | None, how: str) -> None:
-        """Note whose code has ended a process, once; else the variant is given up."""
+        """Note once whose code has ended a process; the second time, the variant is given up."""
         if who == THEIRS and tasks[0] not in [task for task, _ in lost]:
             lost.append((tasks[0], how))
         else:
@@ -108,7 +108,7 @@ class Pool:
 
     @staticmethod
     def _ending(process, errors) -> str:
-        """How a process ended that said nothing about it."""
+        """How a process ended that has not reported it."""
         status = process.wait()
         errors.seek(0)
         last = [line for line in errors.read().splitlines() if line.strip()][-3:]
@@ -117,12 +117,12 @@ class Pool:
 
 
 def threads_of_each(jobs: int) -> None:
-    """Divide the machine's cores among workers, which else take all of them each."""
+    """Divide the machine's cores among workers; otherwise each would use all of them."""
     share = str(max(1, (os.cpu_count() or 1) // jobs))
     for name in ("OMP_NUM_THREADS", "TRITON_AUTODIFF_CPU_THREADS"):
         os.environ.setdefault(name, share)
 
 
 def default_cache() -> Path:
-    """Where compiled kernels stay between runs, a folder for each case."""
+    """The cache of compiled kernels for all runs, with a folder for each case."""
     return ROOT / "build" / "arena-cache"

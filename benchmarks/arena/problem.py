@@ -1,4 +1,4 @@
-"""A case with its inputs: what it computes, and what either backward says of its gradients."""
+"""A case with its inputs: what it computes, and the gradients of both sides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 2
 
 
 def tensors(value):
-    """The tensors of a wrapper's inputs or outputs, those in lists too."""
+    """The tensors of a wrapper's inputs or outputs, including those in lists."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -32,7 +32,7 @@ def tensors(value):
 
 
 def mapped(change, value):
-    """The same lists and dictionaries with other tensors."""
+    """The same lists and dictionaries, with `change` applied to tensors."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def mapped(change, value):
 
 
 def leaf(x: Tensor) -> Tensor:
-    """A leaf with the same numbers, strides and wish for a gradient."""
+    """A leaf with the same numbers, strides and requires_grad."""
     return x.detach().clone().requires_grad_(x.requires_grad)
 
 
@@ -54,7 +54,7 @@ def own(x: Tensor) -> Tensor:
 
 @dataclass
 class Claim:
-    """What one side says: the outputs of its forward, and the gradient of each leaf."""
+    """One side's results: the outputs of its forward, and the gradient of each leaf."""
 
     outputs: list[Tensor]
     gradients: list[Tensor | None]
@@ -64,7 +64,7 @@ _NO_HISTORY = "no output depends on an input that requires a gradient"
 
 
 class NoHistory(RuntimeError):
-    """Our forward lost the graph to an output whose gradient the authors know."""
+    """Our forward has no graph for an output whose gradient the authors compute."""
 
 
 def told(error: BaseException) -> str:
@@ -76,22 +76,22 @@ def told(error: BaseException) -> str:
 
 
 class TheirsEnds(RuntimeError):
-    """The authors' code has ended a process that ran it before; this one is well."""
+    """The authors' code has crashed a process before, so it is not run again."""
 
 
 def context_is_lost(error: BaseException) -> bool:
-    """Whether nothing that this process does on the GPU can succeed any more."""
+    """Whether an error means that this process cannot use the GPU any more."""
     told = "" if isinstance(error, TheirsEnds) else str(error)
     return "CUDA error" in told or "an illegal memory access" in told
 
 
 def is_no_finding(error: BaseException) -> bool:
-    """Whether an error says nothing of a case: it ends the variant."""
+    """Whether an error says nothing about a case: it just ends the variant."""
     return isinstance(error, torch.OutOfMemoryError) or context_is_lost(error)
 
 
 def eagerly():
-    """Within it, what packages decorate with `torch.compile` runs as it is written."""
+    """Runs code that packages decorate with `torch.compile` as it is, during the context."""
     if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
         return contextlib.nullcontext()
     return torch.compiler.set_stance("force_eager")
@@ -101,7 +101,7 @@ class Problem:
     """A case's inputs, the upstream gradients of its outputs, and both ways to differentiate it."""
 
     def __init__(self, case: Case, modules, inputs: dict, options=None, announce=None):
-        """`announce(who, whole)` is called before a side computes: it may end the process.
+        """`announce(who, whole)` is called before a side computes, in case the process crashes.
 
         `whole`: a backward may follow the forward.
         """
@@ -123,7 +123,7 @@ class Problem:
 
     @contextlib.contextmanager
     def side(self, who: str):
-        """Within it, the wrapper is differentiated by `who`."""
+        """Makes `who` differentiate the wrapper, during the context."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(eagerly())
             stack.enter_context(first_configuration())
@@ -132,7 +132,7 @@ class Problem:
             yield
 
     def call(self, who: str, inputs: dict, whole: bool = False) -> list[Tensor]:
-        """The wrapper's floating-point outputs, which it may have made of the inputs' memory."""
+        """The wrapper's floating-point outputs, which may be in the inputs' memory."""
         function = self.case.function
         if who == OURS and self.case.ours is not None:
             function = self.case.ours
@@ -143,7 +143,7 @@ class Problem:
         return [y for y in tensors(results) if y.is_floating_point()]
 
     def choose(self, outputs: list[Tensor]) -> None:
-        """Decide what the gradients are the gradients of: random sums of these outputs."""
+        """Choose random weights: gradients are those of the weighted sum of these outputs."""
         if self.used is not None:
             return
         places = self.case.outputs
@@ -154,17 +154,18 @@ class Problem:
         self.used = list(places)
         torch.manual_seed(SEED + 1)
         self.upstreams = [
-            # Half precision has few bits for what a small gradient of a loss is multiplied by.
+            # A loss has weights near one: half precision has few bits for the product of a small
+            # gradient.
             (torch.randn_like(y) if y.dim() else 1 + torch.rand_like(y)).detach()
             for y in (outputs[i] for i in self.used)
         ]
 
     def forward(self, who: str):
-        """New leaves, and the outputs that count, with their graph."""
+        """Run on new leaves; returns them, and the outputs that count, with their graph."""
         return self.forward_from(mapped(leaf, self.inputs), who)
 
     def forward_from(self, copies: dict, who: str):
-        """The same of leaves that are there."""
+        """The same on given leaves."""
         outputs = self.call(who, mapped(own, copies), whole=True)
         if who == OURS:
             check_graph(outputs, self.modules)
@@ -172,15 +173,14 @@ class Problem:
         return [x for x in tensors(copies) if x.requires_grad], [outputs[i] for i in self.used]
 
     def backward(self, leaves, outputs, again=False) -> list[Tensor | None]:
-        """The gradients of leaves; an output without history owes them nothing.
+        """The gradients of leaves; an output without history contributes nothing.
 
-        Some backwards overwrite the upstream gradients. `again`: that may be, to whoever comes
-        next, and the graph stays.
+        Some backwards overwrite the upstream gradients. `again` allows that, and keeps the graph.
         """
         used = [(y, g) for y, g in zip(outputs, self.upstreams, strict=True) if y.requires_grad]
         if not used:
             raise NoHistory(_NO_HISTORY)
-        # A package's backward launches kernels that have autotuners, too.
+        # A package's backward may launch autotuned kernels, too.
         with first_configuration():
             return list(
                 torch.autograd.grad(
@@ -193,20 +193,20 @@ class Problem:
             )
 
     def claim(self, who: str, poisoned=True) -> Claim:
-        """The outputs and gradients of one side; `poisoned`: what nobody wrote is NaN."""
+        """One side's outputs and gradients; `poisoned`: memory that nobody has written is NaN."""
         with poisoned_memory(poisoned):
             leaves, outputs = self.forward(who)
             values = [y.detach().clone() for y in outputs]
             return Claim(values, self.backward(leaves, outputs))
 
     def values(self, inputs: dict, who: str = THEIRS) -> list[Tensor]:
-        """The outputs that count, of other inputs, which may be in another dtype."""
+        """The outputs that count for other inputs, maybe in another dtype."""
         outputs = self.call(who, mapped(own, inputs))
         return [outputs[i].detach() for i in self.used]
 
 
 def weighted(outputs, upstreams) -> float:
-    """What the gradients are the gradients of, in float64."""
+    """The weighted sum of outputs, in float64."""
     return sum(dot(y, g) for y, g in zip(outputs, upstreams, strict=True))
 
 
@@ -214,7 +214,7 @@ _CHUNK = 2**22
 
 
 def dot(a: Tensor, b: Tensor) -> float:
-    """The sum of products in float64, without copies of whole tensors in that."""
+    """The inner product in float64, without converting whole tensors."""
     a, b = a.reshape(-1), b.reshape(-1)
     pieces = [
         (x.double() * y.double()).sum()

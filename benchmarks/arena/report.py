@@ -12,7 +12,7 @@ from .packages import installed, plugins
 from .picture import Point, picture
 from .rows import JUDGED, TIMED, key, read
 
-# Below this, a launch more or less is all there is to see.
+# For shorter times, the number of launches is all that matters.
 SHORT_US = 30.0
 _MUCH = 1.25
 _WORDS = {
@@ -34,24 +34,24 @@ _ABOUT = Path(__file__).with_name("about.md")
 
 
 def verdict(row: dict) -> str:
-    """A row in two words."""
+    """A row's verdict in two words."""
     if "failed" in row:
         return _REFUSED if row["failed"] == row.get("refused") else _FAILED
     return _WORDS[row["verdict"]]
 
 
 def name(row: dict) -> str:
-    """A case, as the page calls it."""
+    """The name of a case on the page."""
     return f"{row['package'].split('_')[0]} {row['case']}"
 
 
 def where(row: dict) -> str:
-    """A variant of a case."""
+    """The name of a variant."""
     return f"{name(row)}, {row['size']} {row['dtype']}"
 
 
 def ratio(row: dict) -> float | None:
-    """Our time over theirs."""
+    """Our time divided by theirs."""
     times = row.get("us", {})
     if min(times.get("ours", 0), times.get("theirs", 0)) <= 0:
         return None
@@ -59,7 +59,7 @@ def ratio(row: dict) -> float | None:
 
 
 def both(row: dict | None, what: str) -> tuple[float, float] | None:
-    """What a first call took, of both sides."""
+    """A measurement of the first call, for both sides."""
     row = row or {}
     first = row.get("first") or row.get("again") or {}
     sides = [first.get(who, {}) for who in ("theirs", "ours")]
@@ -79,7 +79,7 @@ def _table(header: list[str], lines: list[list[str]]) -> list[str]:
 
 
 def _listed(title: str, items: list[str]) -> list[str]:
-    """A list under a line, or that it is empty."""
+    """A list under a title, or a line that it is empty."""
     return (
         [f"{title}:", "", *(f"- {item}" for item in items), ""]
         if items
@@ -88,7 +88,7 @@ def _listed(title: str, items: list[str]) -> list[str]:
 
 
 def _evidence(row: dict, word: str) -> str:
-    """By how much which gradients are off."""
+    """The errors of gradients."""
     parts = []
     for gradient in row["gradients"]:
         if gradient["verdict"] == word:
@@ -99,13 +99,13 @@ def _evidence(row: dict, word: str) -> str:
 
 
 class Page:
-    """What the page says, from the rows that there are."""
+    """The page, made from existing rows."""
 
     def __init__(self, judged: dict, timed: dict):
         self.judged = judged
         self.timed = timed
         self.variants = sorted({k[2:] for k in judged}, reverse=True)
-        # Of each case, the row with times that counts: half precision where there is one.
+        # For each case, the row of times that counts: half precision where possible.
         self.main: dict[tuple, dict] = {}
         for row in timed.values():
             case = key(row)[:2]
@@ -156,7 +156,7 @@ class Page:
         return ["## Verdicts", "", *said, *_table(["size, dtype", "cases", *words], lines)]
 
     def _count_left(self) -> int:
-        """How many variants of the packages that are here have no row."""
+        """How many variants of installed packages have no row."""
         return sum(
             (package, case.name, *variant) not in self.judged
             for package, plugin in plugins().items()

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 JUDGED, TIMED = "judged.jsonl", "timed.jsonl"
-# What a later run may do better.
+# Errors that may not happen again in a later run.
 _TRANSIENT = ("out of memory", "no result within")
 
 
 def key(row: dict) -> tuple[str, str, str, str]:
-    """What a row is about."""
+    """The package, case, size and dtype of a row."""
     return row["package"], row["case"], row["size"], row["dtype"]
 
 
@@ -46,7 +46,7 @@ def settled(row: dict, retry: bool) -> bool:
 
 
 class Sink:
-    """A file that rows are appended to, each at once: what is killed loses the row in flight."""
+    """A file to which rows are appended at once: a killed run only loses the row in flight."""
 
     def __init__(self, folder: Path, name: str, machine: dict):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""Slopes of a function of one variable that is only known with noise, and how far off they may be.
+"""Slopes of a noisy function of one variable, with error bars.
 
-A central difference of step h is off by what the function's third derivative makes of h², and by
-noise / h. Steps are halved until the noise takes over; two neighbours, extrapolated to h = 0, give
-an estimate, and their distance says what is left of the curve. The noise is measured: what of
-values on a short stretch does not lie on a cubic.
+A central difference with step h has two errors: one proportional to h² and the third derivative,
+and noise / h. Steps are halved until the noise dominates. Two neighbouring steps, extrapolated to h
+= 0, give an estimate, and their distance bounds the error of the curve. The noise is measured: the
+deviation of values on a short interval from a cubic.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import torch
 HALVINGS = 5
 _SAMPLES = 9
 _DEGREE = 3
-# How many times the measured noise an error bar holds. The noise is a guess from _SAMPLES values
-# less the cubic's four coefficients: Student's t with 5 degrees of freedom is beyond this in 0.3%
-# of all cases, as a normal variable is beyond 3 deviations that are known.
+# How many times the measured noise an error bar is. The noise is estimated from _SAMPLES values
+# minus the cubic's four coefficients: Student's t with 5 degrees of freedom exceeds this in 0.3% of
+# all cases, as a normal variable exceeds 3 known deviations.
 DEVIATIONS = 5.5
 
 
 class Slope(NamedTuple):
-    """A slope, and the error that it may have.
+    """A slope, and a bound of its error.
 
-    Where there is noise, an error is larger in few cases in a thousand.
+    With noise, the error is larger in a few cases out of a thousand.
     """
 
     value: float
@@ -41,7 +41,7 @@ def noise(values: list[float]) -> float:
     places = torch.linspace(-1, 1, len(values), dtype=torch.float64)
     basis = torch.stack([places**power for power in range(_DEGREE + 1)], dim=1)
     target = torch.tensor(values, dtype=torch.float64)
-    # Of numbers close to one another, the differences count.
+    # For nearly equal numbers, the differences matter.
     target = target - target.mean()
     left = target - basis @ torch.linalg.lstsq(basis, target[:, None]).solution[:, 0]
     return (left.square().sum().item() / (len(values) - basis.shape[1])) ** 0.5
@@ -69,7 +69,7 @@ def slope(function: Callable[[float], float], step: float) -> Slope:
 
 
 def exact_slope(function: Callable[[float], float], step: float) -> Slope:
-    """The same of a function in float64, whose noise is nothing beside what is asked for."""
+    """The same for a function in float64, whose noise is negligible."""
     long, short = ((function(h) - function(-h)) / (2 * h) for h in (step, step / 2))
     better = (4 * short - long) / 3
     return (

@@ -1,4 +1,4 @@
-"""The judge, judged: gradients that are wrong in small ways must be named wrong."""
+"""Tests the judge: gradients with small mistakes must be found wrong."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Tensor = torch.Tensor
 _TILES = 16
 
 
-# One with less of the gradient than this, relative to others, is not missed: that is rounding.
+# A tile with less of the gradient than this, relative to others, is left out: that is rounding.
 _LEAST = 0.1
 
 
 def _tiles(gradient: Tensor) -> list[slice]:
-    """The tiles of the flat tensor that have a gradient to speak of."""
+    """The tiles of the flat tensor that have a noticeable gradient."""
     flat = gradient.reshape(-1).float()
     size = max(1, flat.numel() // _TILES)
     norms = torch.stack([part.norm() for part in flat.split(size)])
@@ -31,7 +31,7 @@ def _changed(gradient: Tensor, tile: slice, factor: float) -> Tensor:
 
 
 def spoilt(gradient: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Copies of a gradient with a mistake each, and what it is."""
+    """Copies of a gradient with one mistake each, and its description."""
     if not gradient.any():
         return
     yield "scaled by 1.02", gradient.float() * 1.02

@@ -1,4 +1,5 @@
-"""One variant of a case, judged: both claims, a verdict on each gradient, and on the judge."""
+"""Judges one variant of a case: both claims, a verdict on each gradient, and a test of the
+judge."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SEED = 1
 def make_problem(
     plugin, case: Case, variant: Variant, device: str, options=None, announce=None, seed: int = SEED
 ) -> Problem:
-    """The case's inputs at a size and in a dtype; the same in every run on a device."""
+    """The case's inputs in a size and dtype; the same in every run on a device."""
     torch.manual_seed(seed)
     maker = Maker(plugin.DIMENSIONS[variant.size], getattr(torch, variant.dtype), device)
     return Problem(case, plugin.MODULES, case.inputs(maker), options, announce)
@@ -38,7 +39,7 @@ def _finite(claim: Claim) -> bool:
 
 
 class Trial:
-    """What is found of one variant of a case, as a row of results."""
+    """Collects the results for one variant of a case as a row."""
 
     def __init__(self, problem: Problem, exact: str):
         self.problem = problem
@@ -47,7 +48,7 @@ class Trial:
         self.claims: dict[str, Claim] = {}
 
     def note(self, text: str) -> None:
-        """Something that a reader of the results should know."""
+        """Add a note for readers of the results."""
         if text not in self.row["notes"]:
             self.row["notes"].append(text)
 
@@ -72,7 +73,7 @@ class Trial:
         self.claims[OURS] = self.problem.claim(OURS)
 
     def run(self) -> dict:
-        """Claims and verdicts. Whatever ours raises goes to the caller."""
+        """Compute claims and verdicts. Exceptions of our side go to the caller."""
         self._claim_theirs()
         self._claim_ours()
         theirs, ours = self.claims.get(THEIRS), self.claims[OURS]
@@ -99,7 +100,7 @@ class Trial:
             yield index, name, mine if theirs is None else theirs.gradients[index], mine, leaf
 
     def _judges(self):
-        """Judges by one truth after the other; what cannot judge is noted."""
+        """Yields a judge for each truth; a truth that is unsuitable is noted."""
         for truth, reason in truths(self.problem, self.claims[OURS], self.exact):
             if truth is None:
                 self.note(reason)
@@ -107,7 +108,8 @@ class Trial:
                 yield Judge(truth, self._allowed())
 
     def _judged(self) -> list[Finding]:
-        """Findings by the first judge that decides; nobody needs one where all are equal."""
+        """The verdicts of the first judge that decides; none is needed if all gradients are
+        equal."""
         self.judge = Judge(None, self._allowed())
         alone = THEIRS not in self.claims
         found = [self.judge.finding(*pair, alone=alone) for pair in self._pairs()]
@@ -116,7 +118,7 @@ class Trial:
         found = None
         for judge in self._judges():
             new = [judge.finding(*pair, alone=alone) for pair in self._pairs()]
-            # A gradient that another judge has decided stays decided.
+            # A verdict of an earlier judge stays.
             found = [
                 n if found is None or found[i].verdict == UNDECIDED else found[i]
                 for i, n in enumerate(new)
@@ -129,7 +131,7 @@ class Trial:
         return found
 
     def judge_the_judge(self) -> dict:
-        """Which small mistakes, made in either claim, were not named wrong."""
+        """Which small mistakes, in either claim, were not found."""
         missed, made = [], 0
         if self.judge.truth is None:
             self.judge = next(self._judges())
@@ -143,7 +145,7 @@ class Trial:
                     pair = (theirs, copy) if side else (copy, ours)
                     named = self.judge.finding(index, name, *pair, leaf)
                     if not named.wrong[side] and found.wrong[1 - side]:
-                        # The other claim may have the same mistake.
+                        # Judged alone, since the other claim may have the same mistake.
                         named = self.judge.finding(index, name, copy, copy, leaf, alone=True)
                     made += 1
                     if not named.wrong[side]:

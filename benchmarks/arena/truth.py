@@ -1,8 +1,8 @@
-"""Where the slopes come from that judge gradients.
+"""Sources of the slopes by which gradients are judged.
 
-In the order of their worth: a reference in plain PyTorch, differentiated in float64; the wrapper's
-own forward, every kernel promoted to float64 on the CPU; the forward on float32 copies of the
-inputs; the forward as it is. Each counts only if its outputs are those of the wrapper.
+Best first: a reference in plain PyTorch, differentiated in float64; the wrapper's own forward, with
+every kernel promoted to float64 on the CPU; the forward on float32 copies of the inputs; the
+forward as it is. A source only counts if its outputs are those of the wrapper.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from .problem import (
 from .slopes import Slope, exact_slope, slope
 
 Tensor = torch.Tensor
-# Steps, relative to the size of what is moved.
+# Steps, relative to the size of the leaf.
 COARSE, FINE = 0.08, 2.0**-12
-# Of an element on the way, relative to a typical one of its tensor.
+# How far one element may move, relative to a typical one of its tensor.
 FURTHEST = 0.25
-# Outputs may be this far from those of the wrapper, by the wrapper's dtype.
+# How far outputs may be from those of the wrapper, by the wrapper's dtype.
 AGREEMENT = {torch.float32: 4e-3, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
 class Unsuitable(RuntimeError):
-    """Something is not the function that the wrapper computes, or cannot be evaluated."""
+    """A source does not compute the wrapper's function, or cannot be evaluated."""
 
 
 def longest(x: Tensor, direction: Tensor, relative: float) -> float:
-    """How far to go from `x` in a direction of length 1."""
+    """The longest step from `x` in a direction of length 1."""
     size = norm(x) or 1.0
     typical = size / max(x.numel(), 1) ** 0.5
     peak = direction.abs().max().item() or 1.0
@@ -55,10 +55,10 @@ def distance(outputs, truths) -> float:
 
 
 class Truth:
-    """Slopes of a problem's weighted outputs along directions in one of its leaves."""
+    """Slopes of a problem's weighted outputs, along directions in one of its leaves."""
 
     name = ""
-    # Whether slopes are those of float64.
+    # Whether slopes are in float64.
     exact = False
 
     def __init__(self, problem: Problem):
@@ -73,13 +73,13 @@ class Truth:
             raise Unsuitable(f"{self.name}: its outputs are off by {self.distance:.2g}")
 
     def slope(self, index: int, direction: Tensor, estimate: Tensor) -> Slope:
-        """The slope at leaf `index` along a direction of length 1; `estimate` is the gradient,
-        roughly."""
+        """The slope at leaf `index` along a direction of length 1; `estimate` is roughly the
+        gradient."""
         raise NotImplementedError
 
 
 def reference_gradients(problem: Problem, inputs: dict):
-    """The outputs of a case's reference that count, None where it does not know one, and the
+    """The outputs of a case's reference that count, None if it does not compute one, and the
     gradients of the leaves among `inputs`."""
     results = problem.case.reference(*inputs.values())
     results = [results] if isinstance(results, Tensor) else list(results)
@@ -138,7 +138,7 @@ class Promoted(Truth):
         self.accept(self._evaluate(self._point), claim)
 
     def _outputs(self, *flat):
-        """The wrapper as a function of the tensors that it gets."""
+        """The wrapper as a function of its tensors."""
         given = iter(
             x.requires_grad_(like.requires_grad) for x, like in zip(flat, self._flat, strict=True)
         )
@@ -186,7 +186,7 @@ class Differences(Truth):
             value = weighted(self.problem.values(self._inputs), self.problem.upstreams)
             if x.dtype == torch.float32:
                 return value
-            # What rounding to the input's dtype adds to the way is taken off, to first order.
+            # The rounding of the step to the input's dtype is corrected, to first order.
             return value - dot(x.detach().float() - start.float() - way, estimate)
 
         try:
@@ -209,10 +209,10 @@ def _attempt(make, problem: Problem, claim: Claim):
 
 
 def truths(problem: Problem, claim: Claim, exact: str):
-    """Yields what can judge the problem, one after the other, or why something cannot.
+    """Yields the suitable sources of slopes, one after the other, or why one is unsuitable.
 
-    `exact` says when float64 comes, which takes a size at which the CPU can run the forward:
-    "first", "last" or "never".
+    `exact` is when float64 is tried, for which the CPU has to run the forward: "first", "last" or
+    "never".
     """
     makers = [lambda p, c: Differences(p, c, None)]
     if any(x.dtype in (torch.bfloat16, torch.float16) for x in problem.leaves):

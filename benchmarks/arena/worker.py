@@ -1,8 +1,8 @@
-"""A process that runs variants of cases and prints a row of each.
+"""A process that runs variants of cases and prints a row for each.
 
-Lines that begin with MARK are for the parent: which variant is next, whose code runs, and what
-was found. What a package or a compiler prints is not. A process whose GPU context is lost ends: if
-that was while the authors' code ran, another one judges ours alone.
+Lines that begin with MARK are for the parent: which variant is next, whose code runs, and the
+results. Other output of packages and compilers is not. A process whose GPU context is lost ends: if
+the authors' code was running, another process judges ours alone.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ BROKEN = 17  # the exit status of a process that can't go on
 
 
 class Request(NamedTuple):
-    """What a worker is asked to do: `tasks` are (package, case, size, dtype).
+    """A request to a worker: `tasks` are (package, case, size, dtype).
 
-    `lost` are pairs of such a task and how a process ended that ran the authors' code for it.
+    `lost` has pairs of such a task and how a process ended that ran the authors' code for it.
     """
 
     job: str  # "judge", "warm" or "time"
@@ -46,12 +46,12 @@ class Request(NamedTuple):
 
 
 def tell(**message) -> None:
-    """A line for the parent."""
+    """Print a line for the parent."""
     print(MARK + json.dumps(message), file=sys.__stdout__, flush=True)
 
 
 def _end_with_parent() -> None:
-    """The parent holds the other end of our input; when it closes, so do we."""
+    """End when the parent does: its end of our input is closed then."""
 
     def wait():
         sys.stdin.buffer.read()
@@ -61,7 +61,7 @@ def _end_with_parent() -> None:
 
 
 def on_cpu_backend() -> None:
-    """Run kernels on the CPU, also where there is a GPU."""
+    """Run kernels on the CPU, even if there is a GPU."""
     from triton.runtime import driver
     from triton_autodiff.driver import CPUDriver
 
@@ -72,7 +72,7 @@ def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: st
     found = {}
 
     def announce(who, whole):
-        # Slopes of their forward may still judge ours.
+        # Slopes of their forward may still judge our gradients.
         if who == THEIRS and whole and lost is not None:
             raise TheirsEnds(lost)
         tell(who=who)
@@ -87,8 +87,8 @@ def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: st
             found["us"] = times(problem)
         del problem
     if request.job == "judge":
-        # At users' sizes float64 is too much for the CPU, and a judge that has been judged at the
-        # small size would take hundreds of forwards for each gradient.
+        # At users' sizes, float64 takes too long on the CPU. Testing the judge, which is done at
+        # the small size, would take hundreds of forwards for each gradient.
         is_small = variant.size == "small"
         exact = request.exact if is_small else "never"
         spoil = request.spoil and is_small
@@ -144,7 +144,7 @@ def main() -> None:
     _end_with_parent()
     status = run(Request(**json.loads(os.environ["ARENA_REQUEST"])))
     sys.stdout.flush()
-    # Without the destructors of a context that may be lost.
+    # Without destructors, since the context may be lost.
     os._exit(status)
 
 

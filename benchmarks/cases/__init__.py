@@ -1,4 +1,4 @@
-"""What is measured: for each kernel its operation, PyTorch's, and other backwards."""
+"""The measured operations: for each kernel, PyTorch's version and other backwards."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def _with_backend(function, backend):
 
 
 def _case(name, kernel, stub, inputs, reference, handwritten, quick, family="attention"):
-    """PyTorch is its flash backend (on the CPU, what there is)."""
+    """PyTorch is its flash backend (on the CPU, whatever there is)."""
     flashing = torch.cuda.is_available()
     rivals = {"cudnn": lambda: _with_backend(reference, SDPBackend.CUDNN_ATTENTION)}
     rivals["handwritten"] = lambda: handwritten
@@ -40,9 +40,9 @@ def _case(name, kernel, stub, inputs, reference, handwritten, quick, family="att
 
 
 def _own_heads(form, kernel, stub, shape, causal, quick, tuned, dtype=torch.bfloat16):
-    """Attention of `shape` whose heads have keys of their own; what differs is how it is written.
+    """Attention of `shape` in which each head has its own keys, for different ways to write it.
 
-    shape: (batch, heads, context, dim); form: what follows "causal" in its name, if anything.
+    shape: (batch, heads, context, dim); form: a suffix of "causal" in the name.
     """
     scale = shape[-1] ** -0.5
     return _case(
@@ -66,7 +66,7 @@ def attention(batch, heads, context, dim, causal, dtype, quick=False, tuned=True
 
 
 def carried_places(batch, heads, context, dim, form, quick=False, tuned=True, tiles=TILES):
-    """Triton's tutorial in its newer forms: loops carry where their keys are."""
+    """Triton's tutorial in its newer forms, whose loops carry the position of keys."""
     descriptors.give_memory()
 
     def stub(kernel, q, k, v):
@@ -77,7 +77,7 @@ def carried_places(batch, heads, context, dim, form, quick=False, tuned=True, ti
 
 
 def other_sums(batch, heads, context, dim, form, quick=False, tuned=True):
-    """Loops that keep their sums divided, or as logarithms."""
+    """Loops that carry divided sums, or logarithms of sums."""
 
     def stub(kernel, q, k, v):
         q, k, v = (x.flatten(0, 1) for x in (q, k, v))
@@ -91,7 +91,7 @@ def other_sums(batch, heads, context, dim, form, quick=False, tuned=True):
 
 
 def kept_maxima(batch, heads, context, dim, quick=False, tuned=True):
-    """Maxima stored beside log-sum-exps, so that they may have a gradient, though none comes."""
+    """Maxima stored beside log-sum-exps: they might have a gradient, but do not get one."""
 
     def stub(kernel, q, k, v):
         q, k, v = (x.flatten(0, 1) for x in (q, k, v))
@@ -103,7 +103,7 @@ def kept_maxima(batch, heads, context, dim, quick=False, tuned=True):
 
 
 def scratch(batch, heads, context, dim, quick=False, tuned=True):
-    """Scales that go through a scratch tensor, in whose gradient nobody takes an interest."""
+    """Scales that go through a scratch tensor whose gradient nobody needs."""
 
     def stub(kernel, q, k, v):
         q, k, v = (x.flatten(0, 1) for x in (q, k, v))
@@ -181,7 +181,7 @@ def window_attention(heads, context, dim, window, quick=False, tuned=True, tiles
     """Each query sees itself and the window - 1 keys before it."""
 
     def theirs(q, k, v):
-        # Each head a batch: they lie as flash attention reads them, and nothing is copied.
+        # Each head becomes a batch, which is the layout of flash attention, without copies.
         rows = (x.unsqueeze(2) for x in (q, k, v))
         forward = torch.ops.aten._flash_attention_forward
         sides = {"window_size_left": window - 1, "window_size_right": 0}

@@ -14,9 +14,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 class Case:
     """One row.
 
-    ``reference`` is the same function of the same inputs in plain PyTorch, if that can be had.
-    ``rivals`` are others, each behind a function that imports what it needs: packages may be
-    absent.
+    ``reference`` is the same function of the same inputs in plain PyTorch, if available. ``rivals``
+    are others, each behind a function that imports what it needs: packages may be missing.
     """
 
     family: str
@@ -26,15 +25,16 @@ class Case:
     inputs: Callable[[], tuple]
     reference: Callable | None
     rivals: Mapping[str, Callable[[], Callable]] = field(default_factory=dict)
-    # Among the rows of a quick run.
+    # Whether it is part of a quick run.
     quick: bool = False
-    # Forward and backward are timed together, for some do the work of one in the other.
+    # Whether forward and backward are timed together, because a rival computes gradients in its
+    # forward.
     whole: bool = False
-    # Whether gradients can be compared, and whether torch.compile has anything to do.
+    # Whether gradients can be compared, and whether torch.compile can do anything.
     comparable: bool = True
     compiles: bool = True
-    # Limited by memory: the time is compared with that of reading upstream gradients (and "inputs")
-    # and writing "gradients" once.
+    # For memory-bound kernels: what is added to the upstream gradients, "inputs" or "gradients",
+    # for the least memory traffic that the time is compared with.
     streams: str = ""
 
 
@@ -44,7 +44,7 @@ def leaf(*shape, dtype=torch.float16, scale=1.0):
 
 
 def leaves(count, *shape, **options):
-    """A function that makes so many random inputs."""
+    """A function that makes `count` random inputs."""
     return lambda: tuple(leaf(*shape, **options) for _ in range(count))
 
 

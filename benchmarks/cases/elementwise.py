@@ -25,7 +25,8 @@ def _liger_rotary():
     from liger_kernel.ops.rope import LigerRopeFunction
 
     def apply(x, cos, sin):
-        # Its layout is (batch, heads, context, dim), and it turns keys, too: here, none.
+        # Its layout is (batch, heads, context, dim), and it also rotates keys, of which there are
+        # none here.
         q = x.transpose(1, 2)
         full = (torch.cat([t, t], -1)[None] for t in (cos, sin))
         return LigerRopeFunction.apply(q, q[:, :1].detach(), *full)[0].transpose(1, 2)
@@ -60,7 +61,7 @@ def rotary_case(batch, context, heads, dim, quick=False):
 
 
 def dropout(n):
-    # The masks are different ones, so only the times can be compared.
+    # The random masks differ, so only times can be compared.
     return Case(
         "elementwise", f"dropout {n}", elementwise.dropout_kernel,
         lambda kernel, x: elementwise.dropout(kernel, x, 0.5, 1234, BLOCK=1024),

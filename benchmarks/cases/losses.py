@@ -51,7 +51,7 @@ def divergence(rows, classes, block=4096):
 
 
 def embedding(tokens, rows, columns, distinct, quick=False):
-    """`distinct` is how many rows the indices are drawn from: fewer, more repetitions."""
+    """`distinct` is the number of different rows: fewer mean more repetitions."""
     return Case(
         "embedding", f"embedding {tokens} of {rows}x{columns}, {distinct} different",
         gather.embedding_kernel, with_options(gather.embedding, BLOCK=1024),

@@ -20,7 +20,7 @@ def _liger_layer_norm():
 def _liger_rms_norm():
     from liger_kernel.ops.rms_norm import LigerRMSNormFunction
 
-    # Not in place: the upstream gradient is used again.
+    # Not in place, since the upstream gradient is used again.
     return lambda x, w: LigerRMSNormFunction.apply(x, w, EPS, 0.0, "llama", False)
 
 

@@ -22,7 +22,7 @@ _autotuned_matmul_kernel = triton.autotune(
 
 
 def _operand(rows, columns, transposed):
-    """A leaf that lies transposed in memory, or not."""
+    """A leaf that is transposed in memory, or not."""
     if not transposed:
         return leaf(rows, columns)
     return leaf(columns, rows).detach().t().requires_grad_()

@@ -50,7 +50,7 @@ def gated(batch, steps, channels, dtype=torch.float32, quick=False):
         decay = leaf(batch, steps, channels, dtype=dtype).detach().abs() * -0.01
         return leaf(batch, steps, channels, dtype=dtype), decay.requires_grad_()
 
-    # A loop of PyTorch's over thousands of steps would take longer than all else.
+    # A loop over thousands of steps in PyTorch would take longer than everything else.
     return Case(
         "recurrence", f"gated recurrence {batch}x{steps}x{channels} {str(dtype)[6:]}",
         recurrences.gated_kernel, with_options(recurrences.gated, BLOCK=64, num_warps=1), inputs,
@@ -73,7 +73,7 @@ def rnn(steps, batch, channels, quick=False):
         with_options(loops.rnn, BLOCK=128),
         lambda: (
             leaf(batch, steps, channels, dtype=torch.float32),
-            # Small weights, for a chaotic recurrence would amplify every rounding.
+            # Small weights, since a chaotic recurrence would amplify rounding errors.
             leaf(channels, dtype=torch.float32, scale=0.4),
             leaf(batch, channels, dtype=torch.float32),
         ),

@@ -1,1 +1,1 @@
-"""Backward kernels as an expert writes them by hand: what the derived ones are measured against."""
+"""Backward kernels written by hand by an expert, to compare derived ones with."""

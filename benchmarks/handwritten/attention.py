@@ -1,7 +1,7 @@
 """FlashAttention-2's backward: delta first, then dK and dV by key block, then dQ by query block.
 
-Query heads may share key and value heads in groups. Causal ones may see a window of keys alone:
-loops then end at blocks that its far edge masks.
+Query heads may share key and value heads in groups. Causal attention may be restricted to a window
+of keys: loops then end at the blocks with the window's far edge, which are masked.
 """
 
 import flash_attention_v2 as flash
@@ -74,7 +74,7 @@ def _dkdv_kernel(
             )  # fmt: skip
             low = first + BLOCK_N
         if window is not None:
-            # All of these queries see all of the keys; those behind them, some.
+            # In this range, all queries see all keys of the block; later queries see some of them.
             high = min(low + (window - BLOCK_N) // BLOCK_M * BLOCK_M, n_context)
             dk, dv = _dkdv_blocks(
                 dk, dv, k, v, q_head, dout_head, m_head, delta_head, keys, dims, scale_log2,

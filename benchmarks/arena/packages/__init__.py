@@ -17,7 +17,7 @@ import importlib.util
 import os
 import pkgutil
 
-# Modules that are plug-ins, too, with commas.
+# Names of further plug-in modules, separated by commas.
 MORE = "ARENA_PLUGINS"
 
 
@@ -30,5 +30,5 @@ def plugins() -> dict:
 
 
 def installed(plugin) -> bool:
-    """Whether a plug-in's package is there."""
+    """Whether a plug-in's package is installed."""
     return all(importlib.util.find_spec(module) for module in plugin.MODULES)

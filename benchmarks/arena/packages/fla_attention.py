@@ -185,7 +185,7 @@ def sparse(family):
             "v": m(m.batch, -(-m.time // m.block), 1, m.values),
             "block_size": torch.empty(m.block, dtype=torch.bool),
         },
-        # The logarithms of sums are for the choice of blocks, and have no gradient of theirs.
+        # The log-sum-exps are for the choice of blocks, and have no gradient.
         outputs=(0,),
     )  # fmt: skip
 
@@ -245,7 +245,7 @@ def parts(family="gates and parts"):
 
 
 def additive_gate(x):
-    """Softmax over what has been so far: the newest share, and what the others keep."""
+    """Cumulative softmax: the share of the newest element, and what the others keep."""
     sums = x.logcumsumexp(1)
     kept = F.pad(sums[:, :-1] - sums[:, 1:], (0, 0, 0, 0, 1, 0))
     return (x - sums).exp(), kept, sums[:, -1:]

@@ -321,7 +321,7 @@ def sequences():
 
 
 def convolved(x, w, b, residual, activation, state=None):
-    """A convolution along the time of each channel, which sees what was before."""
+    """A causal convolution along time, for each channel."""
     x = x.transpose(1, 2)
     padded = F.pad(x, (3, 0)) if state is None else torch.cat((state[..., 1:], x), -1)
     y = F.conv1d(padded, w[:, None], b, groups=len(w)).transpose(1, 2)

@@ -56,12 +56,12 @@ def heads(m, keys=None, values=None):
 
 
 def short(m):
-    """The same with keys of length 1, as rules that write along keys want them."""
+    """The same with keys of length 1, for delta rules."""
     return {**heads(m), "k": m.unit(m.batch, m.time, m.heads, m.keys)}
 
 
 def state(m):
-    """What a recurrence begins with."""
+    """The initial state of a recurrence."""
     return m.full(m.batch, m.heads, m.keys, m.values)
 
 
@@ -76,7 +76,7 @@ def per_key(m):
 
 
 def beta(m, dtype=None):
-    """How much of a value is written."""
+    """The share of a value that is written."""
     return m.gate(m.batch, m.time, m.heads, dtype=dtype)
 
 
@@ -116,7 +116,7 @@ def gated_by_value(q, k, v, g):
 
 
 def delta(q, k, v, beta, state=None):
-    """What is written is the difference from what the key finds."""
+    """The value that is written is the difference from the one found by the key."""
 
     def step(h, i):
         new = (v[:, i] - (k[:, i, ..., None] * h).sum(-2)) * beta[:, i, :, None]
@@ -195,7 +195,7 @@ def simple(family="linear attention"):
 
 
 def starts(m):
-    """Where the sequences begin that take the place of a batch."""
+    """The starts of packed sequences, which replace a batch."""
     return m.starts(m.batch * m.time, dtype=torch.long)
 
 
@@ -354,9 +354,9 @@ def delta_rules(family="delta rules"):
             },
             options=FINAL,
         )  # fmt: skip
-    # In bfloat16 `delta` shows how gradients are added up: it is a sum over time, in which those of
-    # `write` nearly cancel. Of four launches, PyTorch adds these in bfloat16, and `delta` is off by
-    # 4 %; the authors' two kernels add them in float32: 2 %.
+    # In bfloat16, the gradient of `delta` depends on how gradients are added up: it is a sum over
+    # time, in which those of `write` nearly cancel. PyTorch adds those of four launches in
+    # bfloat16, with an error of 4 %. The authors' two kernels add in float32: 2 %.
     yield case(
         "chunk_cyfa", family, "cyfa",
         lambda m: {
@@ -375,7 +375,7 @@ def delta_rules(family="delta rules"):
 
 
 def pair(m):
-    """Vectors of a product of rank one that takes away from the state."""
+    """Vectors of a rank-one product that is subtracted from the state."""
     a = m.unit(m.batch, m.time, m.heads, m.keys)
     with torch.no_grad():
         b = -a * torch.rand(m.batch, m.time, m.heads, 1, device=m.device).to(a.dtype)

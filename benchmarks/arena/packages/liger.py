@@ -39,7 +39,8 @@ def rms(x, eps=1e-6):
 
 @contextlib.contextmanager
 def instead(module: str, **functions):
-    """Functions of a module of liger are others for a while: what it would choose elsewhere."""
+    """Replaces functions of a module of liger during the context, by those it uses on other
+    devices."""
     module = importlib.import_module(f"liger_kernel.ops.{module}")
     before = {name: getattr(module, name) for name in functions}
     vars(module).update(functions)
@@ -81,7 +82,7 @@ def norms():
         lambda x, _: rms(x), (1e-6, 0.0, "llama", False),
     )  # fmt: skip
     yield case(
-        # Many short rows go through a kernel of their own.
+        # Many short rows use another kernel.
         "rms_norm_block", family, rms_norm,
         lambda m: {"x": m(m.blocks, m.head), "w": m(m.head)},
         lambda x, w: rms(x) * w, (1e-6, 0.0, "llama", False, False), roundings=ROUNDED_OFTEN,
@@ -236,7 +237,7 @@ def positions():
     )  # fmt: skip
 
     def sections(head):
-        """Parts of half a head that follow one another."""
+        """Consecutive parts of half a head."""
         return [head // 8, head // 8 + head // 24, head // 2 - 2 * (head // 8) - head // 24]
 
     def mixed(x):
@@ -414,7 +415,7 @@ def connections(family):
 
 
 def balanced(x, phi, b, alpha_pre, alpha_post, alpha_res, eps=1e-6):
-    """What `mhc_coeffs` computes: gates, and a matrix after twenty of Sinkhorn's iterations."""
+    """What `mhc_coeffs` computes: gates, and a matrix after twenty Sinkhorn iterations."""
     streams = x.shape[-2]
     mix = rms(x.flatten(-2)) @ phi
     alphas = (alpha_pre, alpha_post, alpha_res)

@@ -19,7 +19,7 @@ EXCLUDED = {
     "fused_linear_jsd": "its forward overwrites in PyTorch what PyTorch needs for the gradient",
     "grpo_loss, cispo": "not a derivative, by design: the weight of the ratio is held",
 }
-# Of reductions that differ in a constant, one is run at users' sizes.
+# Reductions that differ by a constant: only one is run at users' sizes.
 ELSE_SMALL = {"mean": ("small",), "sum": ("small",)}
 __all__ = ["DIMENSIONS", "EXCLUDED", "MODULES", "PACKAGES", "cases"]
 
@@ -34,7 +34,7 @@ def cross_entropies():
     def loss(reduction):
         return lambda x, t: F.cross_entropy(x, t, reduction=reduction)
 
-    # The kernel overwrites the logits with a gradient of its own, which has no part in ours.
+    # The kernel overwrites the logits with a gradient of its own; for us, that is no output.
     yield case("cross_entropy", family, path, logits, loss("mean"), (None,), whole=True)
     for reduction in ("mean", "sum", "none"):
         yield case(
@@ -63,7 +63,7 @@ def cross_entropies():
     )  # fmt: skip
 
     def fused(**inputs):
-        """Without the gradients that it else computes in the same pass."""
+        """Without the gradients that it would compute in the same pass."""
         module = importlib.import_module("liger_kernel.ops.fused_linear_cross_entropy")
         return module.fused_linear_cross_entropy_forward(**inputs, compute_gradients=False)[0]
 
@@ -158,7 +158,7 @@ def divergences():
             dtypes=(F32,), whole=True, sizes=ELSE_SMALL.get(reduction, SIZES),
         )  # fmt: skip
     yield case(
-        # In other dtypes products write through `out=` on a GPU, which autograd refuses.
+        # In other dtypes, products write to `out=` on a GPU, which autograd refuses.
         "fused_linear_kl_div", family, "fused_linear_kl_div.LigerFusedLinearKLDivFunction",
         lambda m: {
             "x": m(m.rows, m.inner),
@@ -181,7 +181,8 @@ def jensen_shannon(x, y, beta):
 
 
 def policies():
-    """Losses of reinforcement learning, without the gradient of the divergence that they report."""
+    """Losses of reinforcement learning; the gradient of the divergence that they report is left
+    out."""
     path = "grpo_loss.GrpoLossFunction"
 
     def inputs(m):
@@ -209,8 +210,10 @@ def policies():
         )
 
     def by_sequence_with_history(**inputs):
-        """The logarithms come from a kernel that the forward launches under `no_grad`, which says
-        nothing inside of a Function, and here would cut the graph."""
+        """Logarithms come from a kernel that the forward launches under `no_grad`.
+
+        That does nothing inside of a Function, but would cut the graph here.
+        """
         logarithms = attribute(below("grpo_loss.fused_selective_log_softmax")).__wrapped__
         with instead("grpo_loss", fused_selective_log_softmax=logarithms):
             return by_sequence(**inputs)

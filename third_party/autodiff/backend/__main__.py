@@ -26,7 +26,7 @@ TARGETS = "cuda:90, hip:gfx942, cpu"
 
 
 def _corpus(options) -> int:
-    """Look at a corpus in one of four ways; 0 if all is well."""
+    """Run one of the four `corpus` commands; returns 0 if all is well."""
     if options.compare:
         return _compare_plans(options)
     if options.choices:
@@ -38,7 +38,7 @@ def _corpus(options) -> int:
 
 
 def _say(what: str) -> None:
-    """Tell a person who waits what is done."""
+    """Report progress to a person who waits."""
     print(what, file=sys.stderr, flush=True)
 
 
@@ -58,7 +58,7 @@ def _record_plans(options) -> int:
 
 
 def _compare_plans(options) -> int:
-    """Print how plans differ from those in a file; 0 if none does, or all that do are accepted."""
+    """Print how plans differ from those in a file; returns 0 if all differences are accepted."""
     if options.folder or options.record:
         raise AutodiffError("--compare takes the corpus from its file: leave DIR and --record out")
     accepted = comparison.read_accepted(options.accept) if options.accept else []
@@ -76,7 +76,7 @@ def _corpus_table(options) -> int:
     def progress(row):
         _say(f"{row.file} ({row.seconds:.1f} s)")
 
-    # Every later step needs the parsed module.
+    # Every other step needs the parsed module.
     steps = [step for step in corpus.STEPS if step in options.steps or step == "parsed"]
     if "accepted" in steps and "differentiated" not in steps:
         steps.insert(steps.index("accepted"), "differentiated")
@@ -103,7 +103,7 @@ def _explain(options) -> int:
     from .library import native
 
     text = Path(options.file).read_text(encoding="utf-8")
-    # What is wrong with it is said of the file; a plan's text would be one of Triton's cache.
+    # Errors in the file name the file; a plan would only name a text in Triton's cache.
     native().run_pipeline(text, "", options.file)
     request = json.loads(corpus.request_for(corpus.parse_target(options.target)))
     plan = plan_for(text, request, Path(options.file).stem)
@@ -144,7 +144,7 @@ def _example(place: str):
 
 
 def _check(options) -> int:
-    """Print a comparison with finite differences; 0 if all gradients are right."""
+    """Print a comparison with finite differences; returns 0 if all gradients are right."""
     from .gradient_check import check
 
     op, inputs = _example(options.example)
@@ -162,7 +162,7 @@ def _check(options) -> int:
 
 
 def _doctor(options) -> int:
-    """Print what is found; 0 if nothing is wrong."""
+    """Print the findings; returns 0 if nothing is wrong."""
     is_well = True
     for finding in doctor.examine():
         print(finding, flush=True)
@@ -172,7 +172,7 @@ def _doctor(options) -> int:
 
 
 def _cache(options) -> int:
-    """Print what is in the cache directory, and delete it if that is wanted."""
+    """Print what is in the cache directory, and delete it if asked to."""
     from triton import knobs
 
     found = leftovers.find(knobs.cache.dir)
@@ -281,7 +281,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments=None) -> int:
-    """Run a command and return the exit status: 1 if what it looks at is not as it should be."""
+    """Run a command and return its exit status: 1 if something is wrong with what it examines."""
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)

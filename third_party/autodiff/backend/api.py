@@ -38,7 +38,7 @@ P = ParamSpec("P")
 
 
 class _Later:
-    """In place of a kernel that a decorator will be given."""
+    """A differentiable kernel without its kernel yet, which it gets as a decorator."""
 
     def __repr__(self):
         return "<the function below>"
@@ -54,7 +54,7 @@ class DifferentiableKernel(Differentiable):
     before. A launch from which no gradient is wanted is a launch of the kernel itself.
     """
 
-    # Takes the launches of all kernels in place of `run` while a gradient check needs to.
+    # If set, gets the launches of all kernels in place of `run`, for a gradient check.
     observer = None
 
     def __init__(self, kernel, options=DEFAULT):
@@ -76,7 +76,7 @@ class DifferentiableKernel(Differentiable):
         value = getattr(self._kernel, name)
         if not self._resolver.wrapped:
             return value
-        # What is under a wrapper may be launched, too, and so may methods of a wrapper.
+        # Kernels under a wrapper may be launched, too, and so may methods of a wrapper.
         if is_kernel(value):
             part = self._parts.get(id(value))
             if part is None:
@@ -87,7 +87,8 @@ class DifferentiableKernel(Differentiable):
         return value
 
     def _part(self, kind, kernel):
-        """Return another kernel of this kind that notes its launches here."""
+        """Return a differentiable kernel of this kind for another one, which notes launches
+        here."""
         part = kind(kernel, self._resolver.options)
         part._launches, part._keeps_all = self._launches, self._keeps_all
         return part
@@ -123,7 +124,7 @@ class DifferentiableKernel(Differentiable):
 
     @functools.partial(outside_of_dynamo, instead=record)
     def _launch(self, grid, /, *args, **kwargs):
-        """Launch the kernel on a grid, which `run` has among its keywords."""
+        """Launch the kernel on a grid; its parameters may have names that `run` uses for itself."""
         name = self._resolver.function.__name__
         if "grid" in kwargs:
             raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")
@@ -135,17 +136,18 @@ class DifferentiableKernel(Differentiable):
 
     @functools.partial(outside_of_dynamo, reason=NOT_IN_GRAPHS)
     def _launch_outside(self, grid, /, *args, **kwargs):
-        """Launch between two graphs of Dynamo; other tracers are refused."""
+        """Launch between two graphs of Dynamo; under other tracers, raise an error."""
         refuse_tracers(self._resolver.function.__name__)
         return self._run(*args, grid=grid, **kwargs)
 
     def _operator(self, *described) -> tuple[str, tuple[int, ...]]:
         """Return the name of the operator for launches, and which of its tensors are written.
 
-        No name if the kernel has no derivative. Dynamo calls it while it traces, and takes what it
-        returns for a constant. See `operator_of`; pairs come one after the other.
+        The name is empty if the kernel has no derivative. Dynamo calls this while it traces, and
+        takes the result for a constant. See `operator_of`; `described` has pairs, one after the
+        other.
         """
-        # Who traces nothing should not wait for what that takes.
+        # Imported late, since it takes time and is for tracing only.
         from .graph_operator import operator_of
 
         pairs = tuple(zip(described[::2], described[1::2], strict=True))
@@ -171,7 +173,7 @@ class DifferentiableKernel(Differentiable):
             return self._run_wrapped(args, kwargs, grid)
         if forward_ad._current_level >= 0:
             refuse_tangents(resolver.function, args, kwargs)
-        # An autotuner launches before any launch of ours.
+        # An autotuner launches the kernel before we do.
         if resolver.wrapped or not wants:
             refuse_null(resolver.function, args, kwargs)
         if wants or is_counting():
@@ -192,7 +194,7 @@ class DifferentiableKernel(Differentiable):
         return kernel
 
     def _run_wrapped(self, args, kwargs, grid):
-        """Launch a kernel under wrappers that may do anything; returns what they return."""
+        """Launch a kernel under wrappers, which may do anything; returns their result."""
         given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         constants = [tensor for tensor in given if not tensor.requires_grad]
         nodes = 0
@@ -205,7 +207,7 @@ class DifferentiableKernel(Differentiable):
         if not nodes and torch.is_grad_enabled():
             name = self._resolver.function.__name__
             wanted = any(tensor.requires_grad and tensor.numel() for tensor in given)
-            # A wrapper may have come to an output without a launch.
+            # A wrapper may return an output that no launch has written.
             made = [t for t in (*constants, *tree_leaves(result)) if isinstance(t, Tensor)]
             if wanted and not any(tensor.requires_grad for tensor in made):
                 raise AutodiffError(
@@ -231,12 +233,12 @@ class DifferentiableKernel(Differentiable):
             return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
 
     def _start(self, launch):
-        """Run a launch, as an autograd node if need be."""
+        """Run a launch, as an autograd node if a gradient is wanted."""
         _, execution = runtime.start(launch, self._resolver.options)
         self._remember(launch.kernel, execution, launch.function)
 
     def _take(self, launch) -> bool:
-        """Run a launch that a wrapper makes; returns whether gradients are wanted of it."""
+        """Run a launch that a wrapper makes; returns whether it has gradients."""
         if forward_ad._current_level >= 0:
             refuse_tangents(launch.function, launch.values, {})
         wants, _ = runtime.look_over(launch.function.__name__, launch.values)
@@ -255,7 +257,7 @@ class DifferentiableKernel(Differentiable):
 
     @outside_of_dynamo
     def _plans(self, args, kwargs):
-        """Return `(state, plan, execution)` of given or of remembered launches."""
+        """Return `(state, plan, execution)` for a launch with arguments, or for the last one."""
         launches = self._launches
         if args or kwargs:
             if "grid" not in kwargs:
@@ -332,7 +334,7 @@ class DifferentiableKernel(Differentiable):
 
 
 class _Written(torch.autograd.Function):
-    """A tensor that a launch has written, of which nothing is known but that it has a history."""
+    """Marks a tensor that a launch has written as depending on others; it has no gradient."""
 
     @staticmethod
     def forward(ctx, tensor, source):
@@ -345,10 +347,10 @@ class _Written(torch.autograd.Function):
 
 
 class Preview(DifferentiableKernel):
-    """A kernel that compiles and notes launches but runs none."""
+    """A kernel that compiles and notes its launches without running them."""
 
     def _launch(self, grid, /, *args, **kwargs):
-        """Note what a launch would compile to."""
+        """Note what a launch would compile."""
         return runtime.each_launch(self._resolver, self._take, args, kwargs, grid)
 
     def _take(self, launch):
@@ -359,11 +361,11 @@ class Preview(DifferentiableKernel):
             for output in execution.backward.plan.outputs:
                 self._note_written(leaves[output])
 
-    # What launches have written, for the time of a preview; None if nobody launches with it again.
+    # The tensors that launches have written during a preview; None if no other launch uses them.
     _written: list[Tensor] | None = None
 
     def _note_written(self, tensor) -> None:
-        """Let what is launched with an output know that it needs a gradient."""
+        """Mark an output as requiring a gradient, for later launches that read it."""
         is_plain = type(tensor) is Tensor and not tensor.requires_grad and not tensor._is_view()
         if is_plain and tensor.is_floating_point():
             _Written.apply(tensor, torch.empty((), requires_grad=True))
@@ -371,10 +373,9 @@ class Preview(DifferentiableKernel):
 
 
 class WarmupKernel:
-    """What the earlier form of `autodiff` returned second, for a stub to be called with once.
+    """The second result of the earlier form of `autodiff`, with which the stub is called once.
 
-    Nothing needs a warm-up any more; its launches are launches of the forward kernel that leave
-    no graph behind.
+    A warm-up is no longer needed. Its launches run the forward kernel without a graph.
     """
 
     def __init__(self, kernel: DifferentiableKernel):
@@ -395,7 +396,7 @@ class WarmupKernel:
 
 
 class _PostProcess(torch.autograd.Function):
-    """Passes tensors on, and their gradients through a function of all of them."""
+    """Passes tensors on; their gradients go through a user's function of all of them."""
 
     @staticmethod
     def forward(ctx, process, *tensors):
@@ -428,7 +429,7 @@ class Op(Outermost):
         self.stub = stub
         self._idx_upstream = idx_upstream
         self._post_process = post_process_fn
-        # What is said of DTensors where it is registered.
+        # The rules for DTensors that it was registered with.
         self._shardings: list = []
         name_after(self, stub, slice(1))
 
@@ -440,7 +441,7 @@ class Op(Outermost):
         return self
 
     def __deepcopy__(self, memo):
-        # A stub may be bound to what is being copied.
+        # A stub may be a method that is bound to the copied object.
         functions = self.stub, self._post_process
         stub, post_process = copies = copy.deepcopy(functions, memo)
         if copies is functions:
@@ -509,9 +510,9 @@ class Op(Outermost):
                 )
 
     def preview(self, args, kwargs, kind=Preview):
-        """Return `(state, plan, execution)` of the launches of a call, which launches nothing.
+        """Return `(state, plan, execution)` for each launch of a call, without running it.
 
-        Without arguments, of those of the last call.
+        Without arguments: for those of the last call.
         """
         if args or kwargs:
             self.kernel._launches.clear()
@@ -567,10 +568,10 @@ class Op(Outermost):
         return register(self, name, schema, shard, example)
 
     def shardings(self, *example) -> list[dict]:
-        """Return the rules for DTensors that can be found, by trial on arguments like these.
+        """Return the rules for DTensors that are found by trying arguments like these.
 
-        Each divides all that is of one size: let sizes differ that have nothing to do with one
-        another.
+        Each rule divides all axes of one size. So sizes that are independent should differ in the
+        example.
         """
         from .sharding_rules import Trial
 
@@ -595,9 +596,9 @@ def _given(tape_limit, deterministic, backward, autotune) -> dict:
 
 
 def _with_options(kernel, given):
-    """Return a kernel without us and its options: those given, and those that it had."""
+    """Return a kernel without our wrapper, and its options: the given ones and those it had."""
     if is_of(kernel, "torch._higher_order_ops.triton_kernel_wrap", "TraceableTritonKernelWrapper"):
-        # What `torch.library.wrap_triton` is for, launches of ours do by themselves.
+        # Our launches do what `torch.library.wrap_triton` is for.
         kernel = kernel.kernel
     if isinstance(kernel, DifferentiableKernel):
         return kernel._kernel, Options.checked(kernel._resolver.options, **given)
@@ -650,7 +651,7 @@ def differentiable(
 
 
 def _with_stub(function: Callable[P, Op]) -> Callable[P, Op]:
-    """Say of a call without a stub what that is."""
+    """Check that the first argument is a kernel, and the second a stub."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Op:

@@ -1,7 +1,8 @@
-"""Gradients of what a kernel reads around the tensor that it was given, in the same storage.
+"""Gradients of elements around a tensor that a kernel reads: in its storage, but outside of a view.
 
-Autograd takes the gradient of the tensor. What lies around it belongs to the one that the tensor is
-a view of, which gets the rest of the gradient. Where there is none, the rest has to be zero.
+Autograd takes the gradient of the tensor that was passed. The elements around it belong to the
+tensor that it is a view of, its base, which gets the rest of the gradient. If there is no base, the
+rest has to be zero.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .spaces import union
 
 
 class Whereabouts(enum.Enum):
-    """Whether contributions to a gradient that are not zero leave the tensor."""
+    """Where contributions to a gradient that are not zero are: in the tensor, or also around it."""
 
     INSIDE = enum.auto()
     AROUND = enum.auto()
@@ -53,7 +54,7 @@ def _goes_around(tensor, ends) -> bool:
 
 
 class Around:
-    """Takes a gradient apart into that of an argument's tensor, and that of what is around it."""
+    """Splits a gradient into that of an argument's tensor, and that of the elements around it."""
 
     def __init__(self, argument: int, tensor, spec, whereabouts: Whereabouts):
         self.argument = argument
@@ -62,9 +63,9 @@ class Around:
 
     @classmethod
     def of(cls, gradient, plan, facts, spec, checks_bounds: bool) -> Around | None:
-        """Return how to take the gradient of an argument apart; None if it is the tensor's alone.
+        """Return how to split the gradient of an argument; None if only its tensor can have one.
 
-        While accesses are checked, so is what nobody can know before.
+        With bounds checks, gradients that only the kernel can place are checked, too.
         """
         tensor = facts.tensors[gradient.argument]
         whereabouts = whereabouts_of(gradient, plan.live, tensor, facts.scalars, facts.grid)
@@ -74,13 +75,13 @@ class Around:
 
     @property
     def is_known(self) -> bool:
-        """Whether that is known before the kernel runs."""
+        """Whether it is known before the launch that elements around the tensor have a gradient."""
         return self.whereabouts is not Whereabouts.OF_DATA
 
     def split(self, shadow: torch.Tensor):
-        """Return the gradients of the tensor, and of its base where the tensor is not (or None).
+        """Return the gradients of the tensor, and of its base outside of the tensor (or None).
 
-        `shadow` holds both; it is used up. Raises if something is left for neither.
+        `shadow` holds both; it may be overwritten. Raises if elements of neither have a gradient.
         """
         tensor = self.tensor
         own = gradient_of(shadow, tensor.dtype).clone()
@@ -92,7 +93,7 @@ class Around:
             held = shadow.as_strided(shape, strides, place + start)
             rest = gradient_of(held, tensor.dtype).clone()
             held.zero_()
-        # It would wait for the device, which cannot be recorded.
+        # The check would wait for the device, which a CUDA graph cannot record.
         captures = shadow.is_cuda and torch.cuda.is_current_stream_capturing()
         if not self._is_base_whole and not captures:
             self._require_nothing_else(shadow, place)
@@ -126,9 +127,9 @@ class Around:
 
 
 class Spill:
-    """What a kernel is known to store around the tensor of an output, in the same storage.
+    """What a kernel stores around the tensor of an output, in the same storage.
 
-    Autograd learns of the tensor only. Should a gradient come for what is around it, through the
+    Autograd only knows about the tensor. If a gradient arrives for elements around it, through the
     base that it is a view of, that is an error.
     """
 
@@ -150,11 +151,12 @@ class Spill:
 
     @property
     def where(self) -> str:
-        """Where it is stored, in words, if that is known."""
+        """Return where it is stored, in words, if that is known."""
         return f" at {self._store.position}" if self._store.position else ""
 
     def watch(self, view: torch.Tensor) -> None:
-        """Raise when a gradient comes, later, for what was stored around a view just now."""
+        """Raise an error later, if a gradient arrives for elements around a view that were just
+        stored."""
         base = view._base
         if base is None or not base.requires_grad:
             return

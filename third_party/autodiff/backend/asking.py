@@ -1,8 +1,8 @@
-"""What the compiler is asked for, and what a plan says to ask for next.
+"""Which request to send to the compiler, and which one after it.
 
-A plan is for some launches. Of the others it says, in steps, what to ask for instead; so it does
-of those for which there may be a better plan. Which request answers which failure is the
-compiler's business: here conditions are evaluated, and requests changed.
+A plan is for some launches. For others, and for those that could have a better plan, it says in
+steps which request to send next. The compiler decides which request answers which failure: this
+module evaluates conditions and changes requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tapes import tape_bytes
 
 
 class Ask(NamedTuple):
-    """What a plan is asked for; see docs/plan.md."""
+    """A request for a plan, without the kernel; see docs/plan.md."""
 
     wanted: tuple[int, ...] | None
     cotangents: tuple[int, ...] | None = None
@@ -49,7 +49,7 @@ class Ask(NamedTuple):
         return request
 
     def changed(self, changes) -> Ask:
-        """Return it with changes, `(key, value)` pairs; what is a list of arguments grows."""
+        """Return it with changes, `(key, value)` pairs; values are added to keys that are lists."""
         ask = self
         for key, value in changes:
             if key in Next.LISTS:
@@ -59,10 +59,10 @@ class Ask(NamedTuple):
 
 
 class Case:
-    """A plan at a launch: what fails there, and what to ask for next.
+    """A plan for a launch: which checks fail, and what to request next.
 
-    Everything is found out once it is asked for: what one step is about need not have a value
-    where an earlier one holds.
+    Everything is evaluated lazily: expressions of a later step may be undefined if an earlier step
+    applies.
     """
 
     def __init__(self, handle: Handle, launched: Facts, forbids_atomics: bool, tape_limit: int):
@@ -73,9 +73,9 @@ class Case:
         self._tape_limit = tape_limit
 
     def next(self) -> list[Next]:
-        """Return what holds in the first step in which anything does; nothing if the plan will do.
+        """Return the entries that hold in the first step with any; empty if the plan is suitable.
 
-        Raises `PlanError` if that does not answer what fails.
+        Raises `PlanError` if these entries do not answer a check that fails.
         """
         for step in self._plan.next:
             found = [entry for entry in step if self._holds(entry)]
@@ -89,11 +89,11 @@ class Case:
         return []
 
     def changes(self, entries) -> list[tuple[str, object]]:
-        """Return what entries that hold ask for, as `(key, value)` pairs."""
+        """Return the changes of a request for entries that hold, as `(key, value)` pairs."""
         return [(entry.key, self._value(entry)) for entry in entries]
 
     def failed_among(self, entries) -> dict[int, str]:
-        """Return why checks of gradients fail that entries are about, by argument."""
+        """Return, by argument, why checks fail of gradients that these entries are about."""
         about = {entry.argument for entry in entries if entry.fails == "gradient"}
         return {argument: self.failed[argument] for argument in about}
 
@@ -135,21 +135,24 @@ class Case:
 
     @functools.cached_property
     def _own(self) -> Facts:
-        """The facts of the launch that the plan is for."""
+        """The facts of the launch that the plan's kernels are for, which may be rearranged."""
         if self._grid is None:
             raise PlanError(f"the plan of kernel {self._plan.kernel!r} is for no launch like this")
         return self._launched.with_grid(self._grid)
 
     @functools.cached_property
     def facts(self) -> Facts:
-        """The same, with the memory that gradients have."""
+        """The same facts, with the memory for gradients."""
         return self._own.with_spans(self._spans)
 
     @functools.cached_property
     def handle(self) -> Handle:
-        """The plan, with gradients that leave elements out where only these would not do."""
+        """The plan.
+
+        Where a gradient's check fails, its variant that leaves elements out, if that holds.
+        """
         failed = self._objections(self._plan.gradients)
-        # Elements that are left out have gradient zero, but none need meet for that.
+        # Elements that are left out have gradient zero, and need no atomics.
         others = (g.leaving_out() for g in self._plan.gradients if g.argument in failed)
         sparse = [g for g in others if g and not self._objections([g])]
         return self._handle.with_gradients(sparse) if sparse else self._handle
@@ -161,12 +164,13 @@ class Case:
 
     @functools.cached_property
     def repeated(self) -> set[int]:
-        """The outputs of which a check fails."""
+        """The outputs for which a check fails."""
         return {c.argument for c in self._plan.checks if self._objection(c)}
 
     @functools.cached_property
     def _spans(self) -> dict:
-        """The memory of gradients; None where contributions have to be confined to it."""
+        """The memory of each gradient, as a range; None where accesses have to be masked to stay in
+        it."""
         facts = self._own
         return {
             gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)

@@ -1,4 +1,4 @@
-"""Triton's assemblers, ptxas: the instructions that they make of a kernel's PTX."""
+"""Triton's assemblers, ptxas: the machine instructions for a kernel's PTX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triton.compiler.compiler import make_backend
 from .elf import sections
 
 _SIZE = 16
-# From here on, Triton takes the newer of the two assemblers that it comes with.
+# From this capability on, Triton uses the newer of its two assemblers.
 _BLACKWELL = 100
 
 
@@ -23,7 +23,7 @@ def instructions(cubin: bytes) -> Iterator[int]:
 
 
 def assembled(ptx: str, compiled) -> bytes:
-    """Return what becomes of other PTX than a kernel's, with its options."""
+    """Return the cubin for another PTX text, with the options of a compiled kernel."""
     backend = make_backend(compiled.metadata.target)
     stages = {}
     backend.add_stages(stages, _options(backend, compiled), Language.TRITON)
@@ -31,7 +31,7 @@ def assembled(ptx: str, compiled) -> bytes:
 
 
 def assembled_by_newer(compiled) -> bytes:
-    """Return what becomes of a kernel's PTX by the assembler that Triton has for Blackwell."""
+    """Return the cubin for a kernel's PTX by the assembler that Triton has for Blackwell."""
     target = compiled.metadata.target
     options = _options(make_backend(target), compiled)
     newer = make_backend(GPUTarget(target.backend, _BLACKWELL, target.warp_size))

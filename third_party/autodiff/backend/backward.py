@@ -37,14 +37,14 @@ DTYPES = {
 }
 
 
-# What the base of an argument gets has this and the argument as its key.
+# The key of a base's gradient is (BASE, argument).
 BASE = "base"
 
 
 class Handle:
     """A plan with its kernels' executables, which are compiled when first launched.
 
-    `chosen` are compile options of the backward kernels, in place of the forward's and the plan's.
+    `chosen` are compile options of the backward kernels that replace the forward's and the plan's.
     """
 
     def __init__(self, plan: Plan, target, options: dict, chosen: dict):
@@ -60,7 +60,7 @@ class Handle:
             for g in plan.gradients
             if g.tallied is not None
         }
-        # What measurements found, by the variants that a launch allows; see tuning.py.
+        # The best options that were measured, by the variants that a launch allows; see tuning.py.
         self.measured: dict = {}
         self._others: dict = {}
 
@@ -82,21 +82,21 @@ class Handle:
         return handle
 
     def keep(self, variants, own: Executable, choice) -> None:
-        """Forget how else than as `own` with these options a backward kernel was compiled."""
+        """Forget all compiled variants of a backward kernel but `own` with these options."""
         keys = [key for key in self._others if key[0] in variants and key != (own, choice)]
         for key in keys:
             del self._others[key]
 
 
 def _places(arguments: int, buffers: int) -> dict[str, int]:
-    """Return where the operands of each kind start in the pool of all that there are."""
+    """Return where operands of each kind start in the pool, the list of all operands."""
     kinds = ("argument", "cotangent", "gradient", "rounded", "buffer")
     starts = {kind: n * arguments for n, kind in enumerate(kinds)}
     return {**starts, "size": starts["buffer"] + buffers}
 
 
 class _Operands:
-    """Picks a kernel's operands from the pool; `starts` are its `_places`."""
+    """Picks a kernel's operands from the pool; `starts` are where each kind begins."""
 
     def __init__(self, operands, starts: dict[str, int]):
         indices = [starts[kind] + index for kind, index in operands if kind in starts]
@@ -118,8 +118,7 @@ class _Shadow:
         self.dtype = DTYPES[gradient.dtype]
         self.init, self.returned = gradient.init, gradient.returned
         self.span = tensor.own if gradient.stays_inside else facts.span(gradient.argument)
-        # Without a proof that every element is written, what is not written has gradient zero.
-        # So it is around it.
+        # Elements that may not be written, and those around the tensor, have gradient zero.
         self.zero = gradient.init == "zero" or not gradient.fills_tensor or has_surroundings
         tallied = gradient.tallied
         self.is_tallied = tallied is not None and bool(facts.evaluate(tallied.tally.when))
@@ -146,11 +145,11 @@ class _Shadow:
         return shadow
 
     def make_rounded(self, device):
-        """Return where kernels leave the gradient in the dtype of the tensor."""
+        """Return memory for the gradient in the tensor's dtype, if sums are in a wider type."""
         return allocate(self.shape, self.strides, self.span, self.result, device, True)
 
     def finish(self, shadow):
-        """Return the gradient of the tensor, unless it is left in partial sums."""
+        """Return the gradient of the tensor, or its partial sums if these are added up later."""
         return shadow if self.plain else gradient_of(shadow, self.result)
 
 
@@ -170,7 +169,7 @@ def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
 
 
 class Prepared(NamedTuple):
-    """What the operands of a backward's kernels are picked from, and the memory behind it."""
+    """The pool of operands of a backward's kernels, and the memory behind it."""
 
     pool: list
     sums: list[torch.Tensor]  # of the gradients, or what they are rounded to
@@ -178,7 +177,7 @@ class Prepared(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A kernel of a backward at a launch: its grid, what picks its operands, what checks it."""
+    """A kernel of a backward at a launch: its grid, how to pick its operands, and its checks."""
 
     executable: Executable
     grid: tuple[int, int, int]
@@ -189,7 +188,7 @@ class Bound(NamedTuple):
 class Backward:
     """The backward of one plan at launches that share their facts.
 
-    `executables` are its kernels, those that suit the launch if they are not given.
+    `executables` are its kernels; by default, those that suit the launch.
     """
 
     def __init__(self, handle: Handle, facts: Facts, spec, executables=None):
@@ -226,9 +225,9 @@ class Backward:
         self.launches = self._suited() if executables is None else self._bound(executables)
 
     def give_to(self, based) -> Backward:
-        """Return this backward, which gives bases of these arguments only what is around them.
+        """Return this backward with gradients for the bases of these arguments.
 
-        For others, that has to be zero.
+        These are gradients of the elements around them. Those of other arguments have to be zero.
         """
         for around in self.around.values():
             if around.argument not in based:
@@ -250,11 +249,11 @@ class Backward:
 
     @property
     def sequence(self) -> tuple[Bound, ...]:
-        """The kernels as they run, between those that count, clear and round."""
+        """All kernels in order, with those that count contributions, clear and round gradients."""
         return (*self._before, *self.launches, *self._after)
 
     def _kernels(self):
-        """Yield all that is launched and has to be compiled."""
+        """Yield every kernel that is launched and has to be compiled."""
         if self._counts:
             yield self.handle.counting
         for executable, *_ in self.sequence:
@@ -263,7 +262,7 @@ class Backward:
             yield from self.finish.kernels
 
     def compile(self) -> None:
-        """Compile the kernels; in place of a variant that does not fit comes the next one."""
+        """Compile the kernels; if a variant does not fit on the device, the next one is used."""
         while True:
             try:
                 compile_all(self._kernels())
@@ -275,16 +274,16 @@ class Backward:
                     raise
 
     def spanned(self) -> set[int]:
-        """Return the arguments whose storage extent this depends on."""
+        """Return the arguments for which the range of their storage matters."""
         loose = {g.argument for g in self.plan.gradients if not g.stays_inside}
         return loose | self.cotangents
 
     def count_trips(self, arguments, tensors):
-        """Return what the sizes of this backward depend on, None if they are known."""
+        """Run the counting kernel and return the counters; None if no size depends on them."""
         return self.counting.run(arguments, tensors) if self._counts else None
 
     def with_executables(self, executables) -> Backward:
-        """Return this backward with its kernels compiled otherwise."""
+        """Return this backward with differently compiled kernels."""
         based = {i for i, around in self.around.items() if around.base is not None}
         return Backward(self.handle, self.facts, self.spec, executables).give_to(based)
 
@@ -323,7 +322,7 @@ class Backward:
             if shadow.is_tallied:
                 held.append(shadows[n])
                 sums[n] = shadow.make_rounded(device)
-            # Where nobody counts, nothing is stored there.
+            # Without a tally, nothing is stored in this memory.
             pool[starts["rounded"] + shadow.argument] = sums[n].data_ptr()
         for n, (kind, dtype, size) in enumerate(self.buffers):
             if kind != "saved":
@@ -345,7 +344,7 @@ class Backward:
                 checked.launch(executable, grid, operands, prepared.memory, self.device)
 
     def _finish(self, shadows) -> dict:
-        """Return the gradients by argument; under `(BASE, argument)` what its base gets besides."""
+        """Return the gradients by argument; those of bases have the key `(BASE, argument)`."""
         made = tuple(zip(self.shadows, shadows, strict=True))
         around = self.around
         gradients = {

@@ -1,4 +1,4 @@
-"""Which argument explains why Triton, or the driver, refused a launch."""
+"""Finds the argument because of which Triton, or the driver, refused a launch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .wrappers import Differentiable
 
 Tensor = torch.Tensor
 _REFUSED = "failed to specialize argument of type"
-# What a launch is compiled with.
+# The compile options of a launch.
 _COMPILE_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 def _tensor_fault(value, error) -> str | None:
-    """Return what keeps a kernel from taking a tensor, None if nothing does."""
+    """Return why a kernel cannot take a tensor, None if it can."""
     fault = fault_of(value)
     if fault is not None:
         return fault
@@ -56,10 +56,10 @@ def _names_at(error) -> set[str]:
 
 
 def _misread(name, value, error) -> str | None:
-    """Return what is wrong with an argument that the kernel's source takes for another thing."""
+    """Return what is wrong with an argument that the kernel uses as another type."""
     text, named = str(error), name in _names_at(error)
     if isinstance(value, Tensor):
-        # A number by any other name is still one; a tensor of one element may be meant as such.
+        # A parameter named `n` may be a number; a tensor of one element may be meant as its value.
         if "pointer<" in text and (value.dim() == 0 or (named and value.numel() == 1)):
             way_out = "tl.load it in the kernel"
             if not value.requires_grad:
@@ -76,7 +76,7 @@ def _misread(name, value, error) -> str | None:
 
 
 def _fault(name, value, constant: bool, error) -> str | None:
-    """Return what is wrong with an argument that explains `error`."""
+    """Return what is wrong with an argument, if it explains `error`."""
     if isinstance(value, Tensor):
         if constant:
             return "is a tl.constexpr and should be a number, got a tensor"
@@ -99,9 +99,9 @@ def _fault(name, value, constant: bool, error) -> str | None:
 
 
 def _recursed(error) -> bool:
-    """Return whether a chain of errors is what Triton makes of a function that calls itself.
+    """Return whether a chain of errors is Triton's for a function that calls itself.
 
-    If the call looks like one that is being compiled, it has no entry for its result yet.
+    Its result type is not known yet when the recursive call is compiled.
     """
     silent = error.error_message is None
     while error.__cause__ or error.__context__:
@@ -114,7 +114,7 @@ def _named(function, args, kwargs):
 
 
 def refuse_tangents(function, args, kwargs) -> None:
-    """Raise `ArgumentError` for a forward-mode dual tensor, whose tangent would be lost."""
+    """Raise `ArgumentError` for a dual tensor of forward mode, whose tangent would be lost."""
     for name, value in _named(function, args, kwargs):
         if isinstance(value, Tensor) and forward_ad.unpack_dual(value).tangent is not None:
             raise ArgumentError(
@@ -124,14 +124,14 @@ def refuse_tangents(function, args, kwargs) -> None:
 
 
 def _null(value):
-    """Return a tensor in an argument that has elements, but no address; None if there is none."""
+    """Return a tensor in an argument that has elements but no memory; None if there is none."""
     if isinstance(value, Tensor):
         return value if lacks_address(value) else None
     if value is None or isinstance(value, (int, float, str)):
         return None
     if isinstance(value, tuple):
         return next((null for null in map(_null, value) if null is not None), None)
-    # A descriptor of a tensor, or another that stands for one.
+    # A tensor descriptor, or another object with a `base`.
     base = getattr(value, "base", None)
     return _null(base) if isinstance(base, Tensor) else None
 
@@ -139,7 +139,7 @@ def _null(value):
 def refuse_null(function, args, kwargs) -> None:
     """Raise `ArgumentError` for a tensor without memory.
 
-    Triton's launchers pass on its address, 0. To read there is the end of a GPU's context.
+    Triton's launchers pass its address, 0, to the kernel. To read there breaks the GPU's context.
     """
     for name, value in _named(function, args, kwargs):
         null = _null(value)
@@ -150,7 +150,7 @@ def refuse_null(function, args, kwargs) -> None:
 
 
 def _foreign_keyword(function, kwargs) -> str | None:
-    """Return what is wrong with a keyword that is no parameter of the kernel, if it can be seen."""
+    """Return what is wrong with a keyword that is no parameter of the kernel, if that is known."""
     for name, value in kwargs.items():
         if name in function.arg_names:
             continue
@@ -171,7 +171,7 @@ def _foreign_keyword(function, kwargs) -> str | None:
 
 
 def _blame_call(function, kwargs, error) -> None:
-    """Raise `ArgumentError` if a call does not fit a kernel's parameters."""
+    """Raise `ArgumentError` if a call does not match a kernel's parameters."""
     kernel = f"kernel {function.__name__!r}"
     parameters = f"its parameters: {', '.join(function.arg_names)}"
     misfits = isinstance(error, TypeError) and "dynamic_func()" in str(error)
@@ -189,7 +189,7 @@ def _blame_call(function, kwargs, error) -> None:
 
 
 def _blame_source(function, error) -> None:
-    """Raise `AutodiffError` if a kernel refers to what no kernel can call."""
+    """Raise `AutodiffError` if a kernel calls something that kernels cannot call."""
     known = inspect.getclosurevars(function.fn)
     kernel = f"kernel {named(function.fn)}"
     for name, value in {**known.globals, **known.nonlocals}.items():
@@ -206,7 +206,7 @@ def _blame_source(function, error) -> None:
 
 
 def blame(resolver, args, kwargs, error) -> None:
-    """Raise `ArgumentError` for an argument that explains why a launch was refused."""
+    """Raise `ArgumentError` for the argument because of which a launch was refused."""
     function = resolver.function
     kernel = f"kernel {function.__name__!r}"
     _blame_call(function, kwargs, error)
@@ -223,7 +223,7 @@ def blame(resolver, args, kwargs, error) -> None:
             "in half precision; with the factors in the other order it makes none. "
             f"MLIR_ENABLE_DIAGNOSTICS=errors shows what fails: {error}"
         ) from error
-    # Triton trusts the files of its cache.
+    # Triton does not check the files of its cache.
     if is_of_cache(error):
         raise unusable(repr(error)) from error
     _blame_source(function, error)

@@ -1,9 +1,9 @@
-"""Debugging with `TRITON_AUTODIFF_CHECK=1`: no access of a derived kernel leaves its buffer unseen.
+"""Debugging with `TRITON_AUTODIFF_CHECK=1`: accesses of derived kernels are checked at run time.
 
-The compiler adds to each kernel the addresses between which each pointer's memory lies, and a
-buffer in which the first access outside of them is noted. Forwards get memory besides in which each
-program claims what it stores to, and note where two of them differ about an element. Here these are
-passed and read.
+The compiler adds arguments to each kernel: the addresses between which each pointer's memory lies,
+and a buffer in which the first access outside of them is noted. A forward also gets memory in which
+each program notes that it stores to an element, so that races are noticed. This module passes these
+arguments and reads the results.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def wanted() -> bool:
 
 
 class Access(NamedTuple):
-    """A checked access: the kernel's own argument (-1 if it has no single one), and where it is.
+    """A checked access: the kernel's own argument (-1 if there are several), and its source line.
 
-    A store has another one, for "race".
+    A store has a second one, for "race".
     """
 
     argument: int
@@ -47,7 +47,7 @@ def _range(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 class CheckedLaunch:
-    """Launches one checked kernel and raises what it has noted."""
+    """Launches a checked kernel, and raises an error for what it has noted."""
 
     def __init__(self, kernel, spec, buffers):
         self._kernel = kernel
@@ -57,15 +57,16 @@ class CheckedLaunch:
 
     @classmethod
     def of(cls, kernel, spec, plan) -> CheckedLaunch | None:
-        """Return how to launch a kernel of a plan that checks its accesses, None for others."""
+        """Return how to launch a kernel with checks; None for other kernels."""
         checks = kernel is not None and kernel.accesses is not None
         return cls(kernel, spec, plan.buffers) if checks else None
 
     def launch(self, executable, grid, args, tensors, device) -> None:
-        """Launch on `args`, the values of the unchecked kernel; `tensors` hold their memory."""
+        """Launch on `args`, the values for the kernel without checks; `tensors` are their
+        memory."""
         ranges = {tensor.data_ptr(): _range(tensor) for tensor in tensors}
         widths = [getattr(arg, "itemsize", 1) for arg in args]
-        # What follows stays in the buffer, see CheckBounds.cpp on atomics without a mask.
+        # Atomics without a mask access this buffer instead (CheckBounds.cpp), and so need memory.
         violations = torch.full((4,), _NOTHING, dtype=torch.int64, device=device)
         bounds = [self._bounds(arg, ranges) for arg in args]
         extra = []
@@ -89,7 +90,7 @@ class CheckedLaunch:
         return ranges.get(address, _ANYWHERE)
 
     def _refuse(self, noted: int, bounds, widths):
-        """Raise what a kernel has noted."""
+        """Raise an error for what a kernel has noted."""
         number, distance = divmod(noted, 1 << _DISTANCE_BITS)
         access = self._kernel.accesses[number]
         where = f" at {access.position}" if access.position else ""

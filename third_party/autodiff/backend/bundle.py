@@ -1,7 +1,7 @@
-"""Functions as text, with all that they need: other functions, constants, imports.
+"""Functions as text, with everything that they need: other functions, constants, imports.
 
-What a function names is looked up where Python would. What is installed is imported; the rest is
-written out: what stands beside the function, and what it got from where it was made.
+Names in a function are looked up where Python would. Installed modules are imported. Everything
+else is written out: functions and values of the user's module, and captured variables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _installed_at() -> tuple[Path, ...]:
 
 
 def is_installed(module: str) -> bool:
-    """Return whether a module comes with Python or with a package, not with the user's files."""
+    """Return whether a module comes with Python or a package; if not, it is the user's file."""
     root = module.partition(".")[0]
     if root in sys.builtin_module_names or root in sys.stdlib_module_names:
         return True
@@ -56,9 +56,9 @@ def names_of(tree: ast.AST) -> list[str]:
 
 
 def text_of(function) -> str:
-    """Return the source of a function or class, as if it stood alone.
+    """Return the source of a function or class, dedented.
 
-    Raises an `AutodiffError` if nobody knows it, or if it is no definition (a lambda, say).
+    Raises an `AutodiffError` if it is not available, or is no definition (a lambda, say).
     """
     try:
         text = textwrap.dedent(inspect.getsource(function))
@@ -75,7 +75,7 @@ def text_of(function) -> str:
 
 
 def renamed(text: str, names: dict[str, str]) -> str:
-    """Return Python with other names for variables and definitions, not for attributes."""
+    """Return Python text in which variables and definitions are renamed, but not attributes."""
     lines = text.split("\n")
     places = []
     for node in ast.walk(ast.parse(text)):
@@ -92,7 +92,7 @@ def renamed(text: str, names: dict[str, str]) -> str:
 
 
 def private(name: str) -> str:
-    """Return what something of this package is called in a module: no name that users take."""
+    """Return the name of a function of this package in a module: one that users do not take."""
     return f"_{name.lstrip('_')}"
 
 
@@ -114,8 +114,8 @@ class Bundle:
     def add(self, function, text: str | None = None, known=()) -> str:
         """Add a function (or a class), and all that it needs; returns its name in the module.
 
-        With `text` in place of its source; `known` are names that it finds in the module anyway.
-        Raises an `AutodiffError` for what cannot be written out.
+        `text` replaces its source. `known` are names that the module defines anyway. Raises an
+        `AutodiffError` for what cannot be written out.
         """
         source = _below(function)
         is_ours = _is_ours(source)
@@ -147,9 +147,9 @@ class Bundle:
         return True
 
     def _need(self, name: str, value, by: str, is_ours: bool) -> str:
-        """Make a name mean in the module what it means where a function has it from.
+        """Define a name in the module with the meaning that it has in a function.
 
-        Returns what it is called there.
+        Returns its name in the module.
         """
         if isinstance(value, types.ModuleType):
             self._import(name, value.__name__, None, by)
@@ -207,7 +207,7 @@ class Bundle:
 
 
 def _below(value):
-    """Return the function under a kernel, or what is called through a cache."""
+    """Return the function under a kernel, or under a cache decorator."""
     return inspect.unwrap(value.fn if isinstance(value, JITFunction) else value)
 
 
@@ -220,14 +220,14 @@ def _code_of(source):
 
 
 def _text_of_ours(function) -> str:
-    """Return the source of a function of this package; its kernels have decorators of their own."""
+    """Return the source of a function of this package, whose kernels have other decorators."""
     if isinstance(function, JITFunction):
         return f"@triton.jit\n{function.src.rstrip()}"
     return text_of(function)
 
 
 def literal(value) -> str | None:
-    """Return a value as Python; None if it has no such form."""
+    """Return a value as a Python literal; None if it has none."""
     if isinstance(value, float) and value != value or value in (float("inf"), float("-inf")):
         return f'float("{value}")'
     if isinstance(value, (torch.dtype, tl.dtype)):
@@ -268,7 +268,7 @@ def _language_name(dtype) -> str:
 
 
 def _scope_of(function) -> dict[str, object]:
-    """Return what the names mean that a function does not define itself."""
+    """Return the values of the names that a function uses and does not define."""
     if isinstance(function, type):
         return vars(sys.modules[function.__module__])
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)

@@ -42,18 +42,18 @@ _UNREADABLE = (
 
 
 def dumps_passes() -> bool:
-    """Return whether compilers print the IR between their passes."""
+    """Return whether IR is dumped between passes."""
     return os.environ.get("MLIR_ENABLE_DUMP", "0") not in ("", "0")
 
 
 def reads_disk() -> bool:
-    """Return whether files of the cache are to be used."""
-    # A cached plan would hide the passes that a dump is meant to show.
+    """Return whether cache files are to be used."""
+    # With a cached plan, no pass would run that could be dumped.
     return not (knobs.compilation.always_compile or dumps_passes())
 
 
 def unusable(reason) -> AutodiffError:
-    """Return what to raise in place of an error of the file system, or of a damaged file."""
+    """Return the error for a file that cannot be read or written, or is damaged."""
     return AutodiffError(
         f"Triton's cache in {knobs.cache.dir} cannot be used ({reason}): "
         "delete the folder if it is damaged, make room, or set TRITON_CACHE_DIR to one that can be "
@@ -67,12 +67,12 @@ def is_of_cache(error) -> bool:
 
 
 def comes_from(error, codes) -> bool:
-    """Return whether an error was raised while some code ran."""
+    """Return whether an error passed through one of some code objects."""
     return any(f.f_code in codes for f, _ in traceback.walk_tb(error.__traceback__))
 
 
 def manager_for(key: str):
-    """Return the manager of the folder of the cache that belongs to a key."""
+    """Return the manager of the cache folder for a key."""
     try:
         return get_cache_manager(key)
     except OSError as error:
@@ -81,7 +81,7 @@ def manager_for(key: str):
 
 @contextlib.contextmanager
 def replacing_entries():
-    """Let Triton compile whatever its cache holds of a kernel, and write that entry again."""
+    """Make Triton compile a kernel even if it is in the cache, and overwrite the entry."""
     own = knobs.cache.manager_class
     chosen = vars(knobs.cache).get("manager_class")
 
@@ -130,7 +130,7 @@ def _read(manager, filename: str) -> Plan | None:
 
 
 def plan_for(ttir: str, request: dict, name: str) -> Plan:
-    """Return the plan that answers `request` for a kernel, differentiating it if need be."""
+    """Return the plan for `request` and a kernel, from the cache or the compiler."""
     recording.note(ttir, request, name)
     text = json.dumps(request, sort_keys=True)
     memory_key = (ttir, text)
@@ -151,7 +151,7 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
             message = f"cannot differentiate kernel {name!r}: {error}"
             if request.get("deterministic"):
                 message = message.rstrip() + refusal((ttir, text, name))
-            # Everything but what cannot be read has a place in the user's file.
+            # Errors have a location in the user's file, except for text that cannot be parsed.
             if str(error).startswith("<ttir of"):
                 message += _UNREADABLE.format(triton.__version__, knobs.cache.dir)
             raise type(error)(message) from None
@@ -189,7 +189,7 @@ def _form_name(target) -> str:
 
 
 def accepted_form(ttir: str, target) -> str | None:
-    """Return a generated kernel in the form that Triton takes; None if that is not known."""
+    """Return the form of a generated kernel that Triton accepted before; None if not known."""
     return read_text(_place(ttir), _form_name(target))
 
 
@@ -200,17 +200,17 @@ def accepted_file(ttir: str, target, form: str) -> str | None:
 
 
 def note_accepted(ttir: str, target, form: str) -> None:
-    """Remember in which form a generated kernel is compiled."""
+    """Remember in which form Triton accepted a generated kernel."""
     put(_place(ttir), form, _form_name(target))
 
 
 def write_ir(text: str, name: str, stage: str = "ttir") -> str:
-    """Put a generated kernel into Triton's cache directory and return its path.
+    """Write a generated kernel into Triton's cache directory and return its path.
 
-    `stage` says of what stage of Triton's compiler the text is.
+    `stage` is the stage of Triton's compiler that the text belongs to.
     """
     manager, filename = _place(text), f"{name[:150]}.{stage}"
-    # A cache may be full, or not ours to write to, and have all that is needed.
+    # The cache may be full or read-only, and have the file already.
     if read_text(manager, filename) == text:
         return manager.get_file(filename)
     return put(manager, text, filename)

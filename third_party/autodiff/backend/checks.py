@@ -14,13 +14,13 @@ from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate, values_of_programs
 from .ranges import Ranges
 
-# Comparing the addresses of more programs than this would cost more than it gains.
+# For more programs, comparing addresses would cost more than it gains.
 _MOST_PROGRAMS = 1 << 24
 _MOST_RANGES = 1 << 20
 
 
 class _Dimension(NamedTuple):
-    """An index, and how far apart the elements are that it counts; see `_AddressCheck`."""
+    """An index and its stride; see `_AddressCheck`."""
 
     stride: object
     digits: tuple
@@ -30,7 +30,7 @@ class _Dimension(NamedTuple):
 
     @classmethod
     def from_json(cls, dim, arguments: int, moves: bool) -> _Dimension:
-        """Build a dimension of a check that may move; raises `PlanError` if it is malformed."""
+        """Build a dimension of a check; `moves` as there. Raises `PlanError` if it is malformed."""
         stride, bound, chunk = dim.get("stride"), dim.get("bound"), dim.get("chunk")
         start = dim.get("start")
         validate(stride, arguments)
@@ -64,32 +64,33 @@ class _Dimension(NamedTuple):
         return cls(stride, tuple(digits), bound, chunk, start)
 
     def expressions(self) -> list:
-        """Return all expressions, those of digits in pairs."""
+        """Return all expressions; a digit has two."""
         bounds = [self.bound, self.chunk and self.chunk[1], self.start]
         return [self.stride, *chain(*self.digits), *(b for b in bounds if b is not None)]
 
 
 @dataclass(frozen=True)
 class _AddressCheck:
-    """A question about the element offsets that one load or store touches, over all programs.
+    """A question about the element offsets that a load or store touches, over all programs.
 
-    They are `offset` plus the sum of stride times index over `dims`. The index of a dimension is a
-    sum of digits, below the bound unless that is None, and no less than the start. A digit is
-    `(stride, extent)`, or `(stride, ["pids", e])` if its value is that of `e` in each program. Of a
-    `chunk`, `(count, bound)`, the first digits add up to less than a bound of their own. All of
-    them are expressions. Without "pids", digits of extent `["grid", axis]` are program ids.
+    An offset is `offset` plus the sum of stride times index over `dims`. An index is a sum of
+    digits. It is below the bound, unless that is None, and at least the start. A digit `(stride,
+    extent)` takes the values 0 … extent - 1 times the stride. With the extent `["grid", axis]`, it
+    is a program id. A digit `(stride, ["pids", e])` has the value of `e` in each program. A `chunk`
+    is `(count, bound)`: the first `count` digits add up to less than a bound of their own. All
+    numbers are expressions.
 
-    With `programs`, what programs have in common is summed: no digit is a program id, and the
-    programs fill the box of the values of these expressions, each at a place of its own.
+    With `programs`, no digit is a program id: contributions of programs with equal values of these
+    expressions are summed. The programs fill the box of all combinations of values, each once.
 
-    A check that `moves` is about the box that each program touches: a digit's extent may be
-    `["each", e]`, and a bound an expression, whose values are those in each program. Then, of
-    `programs`, the first `summed` are what is summed; boxes are those of programs where these are
-    zero, and do not depend on them. Where a check is about the `whole`, they may be longer than
-    what is read, and it does not help if they are only distinct.
+    A check that `moves` is about the range that each program touches, a box. A digit's extent may
+    then be `["each", e]`, and a bound an expression, with different values in different programs.
+    The first `summed` of `programs` are summed over; boxes are those of programs where these are
+    zero, and do not depend on them. If the check is about the `whole`, boxes may be longer than
+    what is read, and it is not enough that they are distinct.
 
-    Of each pair `within`, the first number has to be no more than the second one. Masks let
-    through what the dimensions say if no number of `not_negative` is below zero.
+    In each pair of `within`, the first number must not exceed the second one. Masks admit all that
+    the dimensions say if no number of `not_negative` is negative.
     """
 
     argument: int
@@ -106,7 +107,7 @@ class _AddressCheck:
 
     @classmethod
     def from_json(cls, data, arguments: int):
-        """Build the check from its JSON form, raising `PlanError` if that is malformed."""
+        """Build the check from JSON; raises `PlanError` if that is malformed."""
         if not isinstance(data, dict) or data.get("kind") != cls.kind:
             raise PlanError(f"expected a host check of kind {cls.kind!r}, got {data!r}")
         argument = data.get("argument")
@@ -137,7 +138,7 @@ class _AddressCheck:
         )
 
     def used_arguments(self) -> set[int]:
-        """Return the scalar arguments that decide the outcome."""
+        """Return the scalar arguments that the result depends on."""
         exprs = [expr for dim in self.dims for expr in dim.expressions()]
         exprs += self.programs or ()
         exprs += [expr for pair in self.within for expr in pair]
@@ -147,7 +148,7 @@ class _AddressCheck:
     def _dims(self, args, grid, filled: bool) -> list[Indices]:
         """Return the indices of each dimension as numbers.
 
-        Raises `CheckError` for what has no value; see `_program_extents` for `filled`.
+        Raises `CheckError` for undefined expressions; see `_program_extents` for `filled`.
         """
         varying = [e[1] for dim in self.dims for _, e in dim.digits if _varies(e)]
         if self.programs is not None:
@@ -174,7 +175,7 @@ class _AddressCheck:
         return dims
 
     def _ranges(self, args, grid) -> Ranges:
-        """Return what each program touches; raises `CheckError` for what has no value."""
+        """Return the range of each program; raises `CheckError` for undefined expressions."""
         programs = math.prod(grid)
         if programs > _MOST_RANGES:
             raise CheckError(f"{programs} programs are too many to compare their ranges")
@@ -208,7 +209,8 @@ class _AddressCheck:
         return Ranges(dims, offsets, runs)
 
     def _require_every_axis(self, grid) -> None:
-        """Raise `CheckError` if programs differ in an id that is no digit: they repeat accesses."""
+        """Raise `CheckError` if programs differ in an id that is no digit: they touch the same
+        elements."""
         named = [extent for dim in self.dims for _, extent in dim.digits]
         for axis, extent in enumerate(grid):
             if extent > 1 and ["grid", axis] not in named:
@@ -216,19 +218,19 @@ class _AddressCheck:
 
 
 class BijectiveCheck(_AddressCheck):
-    """The accesses of one load hit every element of an argument's tensor exactly once."""
+    """Checks that the accesses of one load touch every element of a tensor exactly once."""
 
     kind = "bijective"
 
     def used_arguments(self) -> set[int]:
-        """Return the scalar arguments that decide the outcome."""
+        """Return the scalar arguments that the result depends on."""
         return super().used_arguments() | used_arguments(self.offset)
 
     def objection(self, shape, strides, args, grid) -> str | None:
         """Return why the check fails for a tensor of `shape` and `strides`; None if it holds.
 
-        `args` are the launch's arguments, `grid` its three extents. An expression without a value
-        fails the check: that only ever selects a more careful plan.
+        `args` are the launch's arguments, `grid` its three extents. The check also fails if an
+        expression is undefined; that only selects a more careful plan.
         """
         try:
             offset = evaluate(self.offset, args, grid)
@@ -247,18 +249,18 @@ class BijectiveCheck(_AddressCheck):
         return cover(shape, strides, offset, dims)
 
     def holds(self, shape, strides, args, grid) -> bool:
-        """Return whether there is no objection."""
+        """Return whether the check holds."""
         return self.objection(shape, strides, args, grid) is None
 
     def weakened(self) -> DistinctCheck:
-        """Return the check that no element is hit twice."""
+        """Return the weaker check that no element is touched twice."""
         return DistinctCheck(
             self.argument, self.offset, self.dims, self.programs, (), self.moves, self.summed
         )
 
 
 class DistinctCheck(_AddressCheck):
-    """No two accesses of one store or load hit the same element, whatever the tensor."""
+    """Checks that no two accesses of one load or store touch the same element."""
 
     kind = "distinct"
 
@@ -272,9 +274,9 @@ class DistinctCheck(_AddressCheck):
             return False
 
     def ends(self, args, grid) -> tuple[int, int] | None:
-        """Return the first and the last element that boxes which move reach; None if none do.
+        """Return the first and the last element of ranges that move; None if there are none.
 
-        Raises `CheckError` for what has no value.
+        Raises `CheckError` for undefined expressions.
         """
         offset, ends = evaluate(self.offset, args, grid), self._ranges(args, grid).ends()
         return None if ends is None else (offset + ends[0], offset + ends[1])
@@ -285,17 +287,17 @@ class DistinctCheck(_AddressCheck):
 
 
 def _varies(extent) -> bool:
-    """Return whether a digit's extent says that programs choose the digit's value."""
+    """Return whether a digit has one value in each program (`pids`)."""
     return isinstance(extent, list) and extent[:1] == ["pids"]
 
 
 def _differs(extent) -> bool:
-    """Return whether a digit's extent says that each program has its own."""
+    """Return whether a digit has another extent in each program (`each`)."""
     return isinstance(extent, list) and extent[:1] == ["each"]
 
 
 def _objection_to(ranges: Ranges, shape, strides) -> str | None:
-    """Return why boxes do not fill a tensor, each element once; None if they do."""
+    """Return why boxes do not cover each element of a tensor once; None if they do."""
     if not ranges.programs:
         return "it reaches no element"
     if not ranges.are_distinct():
@@ -312,9 +314,9 @@ def _objection_to(ranges: Ranges, shape, strides) -> str | None:
 
 
 def _lengths(digits, programs: int) -> numpy.ndarray | None:
-    """Return what `length_of` says in each of so many programs, whose extents are arrays.
+    """Return `length_of` for each program; extents are arrays with a number per program.
 
-    None if the range has gaps or repeats in one of them.
+    None if a program's range has gaps or repeats.
     """
     length = numpy.ones(programs, dtype=numpy.int64)
     for step, extent in sorted(digits, key=lambda digit: digit[0]):
@@ -325,7 +327,7 @@ def _lengths(digits, programs: int) -> numpy.ndarray | None:
 
 
 def _require_box(exprs, args, grid) -> None:
-    """Raise `CheckError` unless programs fill a box by these values, each a place of its own."""
+    """Raise `CheckError` unless programs fill a box of these values, each at its own position."""
     axes = [expr[1] for expr in exprs if isinstance(expr, list) and expr[0] == "pid"]
     if len(set(axes)) == len(exprs):
         if any(extent > 1 for axis, extent in enumerate(grid) if axis not in axes):
@@ -335,10 +337,10 @@ def _require_box(exprs, args, grid) -> None:
 
 
 def _program_extents(exprs, args, grid, filled: bool) -> list[int]:
-    """Return the extents of a box in which each program has a place of its own, by its values.
+    """Return the extents of a box in which each program has its own position, given by values.
 
-    Raises `CheckError` if two programs have the same values, if one has a negative value, if the
-    programs are too many, or if places stay empty although the box should be `filled`.
+    Raises `CheckError` if two programs have the same values, if a value is negative, if there are
+    too many programs, or if positions are empty although the box should be `filled`.
     """
     programs = math.prod(grid)
     if programs <= 0:

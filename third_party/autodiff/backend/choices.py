@@ -1,7 +1,7 @@
-"""How the compiler's choices for devices differ: a table of plans that were recorded.
+"""A table of how the compiler's choices differ between devices, from recorded plans.
 
 `python -m triton_autodiff corpus --choices FILE` counts, for each device and each kind of choice,
-the kernels for which it is another one than for sm_90, where all of them were measured.
+the kernels for which the choice differs from that for sm_90, where all of them were measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _options(kernels, *names):
 
 
 def choices(plan: dict) -> dict[str, list]:
-    """Return what was chosen, by kind, in a form that can be compared."""
+    """Return a plan's choices by kind, in a form that can be compared."""
     kernels = kernels_of(plan)
     tallied = [gradient.get("tallied") for gradient in plan["gradients"]]
     return {
@@ -46,7 +46,7 @@ def _plan(stored, target: str) -> dict | None:
 
 
 def table(corpus) -> str:
-    """Return the table, in Markdown, of plans that were stored."""
+    """Return the table for stored plans, in Markdown."""
     from .target import name_of
 
     corpus = list(corpus)

@@ -1,4 +1,4 @@
-"""What the comparison of plans says, but for differences that are accepted with a reason."""
+"""Reports differences of plans, except those that are accepted with a reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stored_plans import Found
 
 
 class Accepted(NamedTuple):
-    """Differences that are as they should be: patterns of kernels, targets and fields, and why."""
+    """Accepted differences: patterns of kernels, targets and fields, and the reason."""
 
     kernel: str
     target: str
@@ -22,7 +22,7 @@ class Accepted(NamedTuple):
     reason: str
 
     def covers(self, found: Found, difference: Difference) -> bool:
-        """Return whether it is about a difference."""
+        """Return whether it accepts a difference."""
         pairs = (
             (found.key, self.kernel),
             (found.target, self.target),
@@ -32,12 +32,13 @@ class Accepted(NamedTuple):
 
 
 def read_accepted(path) -> list[Accepted]:
-    """Return what a file accepts: `KERNEL TARGET FIELD: reason` a line, with `*` for any text."""
+    """Read a file of accepted differences, with lines `KERNEL TARGET FIELD: reason`; `*` matches
+    any text."""
     accepted = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        # Targets have a colon, too, but no space behind it.
+        # Targets contain a colon, too, but without a space behind it.
         patterns, _, reason = line.partition(": ")
         words = patterns.split()
         if len(words) != 3 or not reason.strip():
@@ -72,7 +73,7 @@ class Report:
         self.unused = [a for a in accepted if a not in used]
 
     def as_json(self) -> str:
-        """Return all that is not accepted, a list."""
+        """Return the differences that are not accepted, as a JSON list."""
         return json.dumps(
             [
                 {"kernel": f.key, "target": f.target, "field": d.field, "lines": d.lines}
@@ -83,7 +84,7 @@ class Report:
         )
 
     def text(self, most: int) -> str:
-        """Return it for people, with up to so many lines for a field (0: all)."""
+        """Return a text for people, with at most so many lines for a field (0: all)."""
         groups: dict = {}
         for one in self.others:
             groups.setdefault((one.key, tuple(one.differences)), []).append(one.target)

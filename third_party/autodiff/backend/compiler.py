@@ -23,7 +23,7 @@ TARGET = "cpu"
 
 @functools.lru_cache
 def sources_hash() -> str:
-    """Return a hash of this package's Python files, which Triton's hash of backends leaves out."""
+    """Return a hash of this package's Python files, which Triton's hash of backends lacks."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -42,7 +42,7 @@ def _run_passes(module, name: str, add) -> None:
 
 
 def _add_pointer_rewriting(pm) -> None:
-    """Block pointers, which older Tritons have, become tensors of pointers."""
+    """Turn block pointers, which older versions of Triton have, into tensors of pointers."""
     from triton._C.libtriton import passes
 
     if hasattr(passes.ttir, "add_rewrite_tensor_pointer"):
@@ -67,7 +67,7 @@ class CPUBackend(BaseBackend):
         return f"{TARGET}:{self.target.arch}"
 
     def parse_options(self, opts: dict) -> CPUOptions:
-        # Making the class takes half as long as all that Triton imports of ours.
+        # Making the class takes half as long as all that Triton imports of this package.
         from .cpu_options import CPUOptions
 
         known = CPUOptions.__dataclass_fields__

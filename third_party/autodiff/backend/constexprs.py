@@ -1,8 +1,8 @@
-"""Constexprs of a launch in the Python of its kernels: by name, where one alone explains a number.
+"""Writes names of constexprs for numbers in printed kernels, where only one name is possible.
 
-Tracing shows that: the user's kernel is traced with other values of a constexpr, and the same is
-asked of it. A number that is always the value in what is printed then, and changes with no other
-constexpr, is written as this one.
+The user's kernel is traced again with other values of a constexpr, and differentiated and printed
+again. If a number always equals the constexpr, and depends on no other one, it is replaced by the
+name.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .plan import Kernel, Plan
 from .tracing import trace_for_derivative
 
 Token = tokenize.TokenInfo
-# Given the TTIR of a kernel that is traced otherwise: it as Python, beside the others of a module.
+# Prints the TTIR of a kernel, traced with other constexprs, as Python beside a module's kernels.
 Print = Callable[[str], str]
 
 
 class Constexprs:
-    """The numbers that a launch has for constexprs, and its kernels with others."""
+    """The constexprs of a launch, and its kernels for other values of them."""
 
     def __init__(self, spec, plan: Plan):
         self.spec, self.plan = spec, plan
@@ -41,10 +41,10 @@ class Constexprs:
             self.values.clear()
 
     def with_others(self, kernel: Kernel | None, name: str) -> Iterator[tuple[object, str]]:
-        """Yield other values of a constexpr, and what becomes of a kernel's TTIR.
+        """Yield other values of a constexpr, and the TTIR of a kernel for them.
 
-        Without a kernel of the plan, that is the user's. Values that the kernel is not made for, or
-        that have other kernels, are left out.
+        Without a kernel of the plan, it is the user's kernel. Values for which tracing fails, or
+        for which the plan has other kernels, are left out.
         """
         value, own = self.values[name], self.plan.kernels
         for other in (value * 2, value // 2 if type(value) is int else value / 2):
@@ -58,7 +58,7 @@ class Constexprs:
                 yield other, plan.kernels[own.index(kernel)].ttir
 
     def _traced(self, name: str, other) -> tuple[str, Plan] | None:
-        """Return the user's TTIR, and the plan, where a constexpr has another value."""
+        """Return the user's TTIR, and the plan, for another value of a constexpr."""
         key = name, other
         if key not in self._plans:
             spec = self.spec
@@ -72,10 +72,10 @@ class Constexprs:
 
 
 def named(text: str, constexprs: Constexprs, kernel: Kernel | None, print_: Print) -> str:
-    """Return the printed text of a kernel, a statement a line, with names of constexprs.
+    """Return the printed text of a kernel, one statement in each line, with names of constexprs.
 
-    These are constants at its beginning, which a launch cannot change: other numbers may depend on
-    them in other ways.
+    These are constants at the beginning of the kernel, which a launch cannot change: other numbers
+    may depend on them, too.
     """
     lines, statements = text.split("\n"), _statements(text)
     taken = {token.string for statement in statements for token in statement}
@@ -101,16 +101,17 @@ def named(text: str, constexprs: Constexprs, kernel: Kernel | None, print_: Prin
 
 
 def _explaining(effects: dict[str, set]) -> str | None:
-    """Return the one constexpr that a number changes with, if it is always its value.
+    """Return the only constexpr that a number depends on, if the number always equals it.
 
-    Effects are by constexpr what other values did: nothing (None), the same (True), or not.
+    For each constexpr, `effects` says what other values did to the number: nothing (None), it
+    became that value (True), or another one (False).
     """
     names = [name for name, each in effects.items() if each != {None}]
     return names[0] if len(names) == 1 and effects[names[0]] == {True} else None
 
 
 def _statements(text: str) -> list[list[Token]]:
-    """Return what the statements of a function consist of."""
+    """Return the statements of a function, as lists of tokens."""
     read = (tokenize.NAME, tokenize.NUMBER, tokenize.OP, tokenize.STRING)
     rows: dict[int, list[Token]] = {}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -122,9 +123,9 @@ def _statements(text: str) -> list[list[Token]]:
 
 
 def _numbers(statements, print_: Print, ttir: str) -> Iterator[tuple[Token, str]]:
-    """Yield numbers, and what they are where TTIR is printed that comes of another trace.
+    """Yield numbers, and their values if TTIR of another trace is printed.
 
-    Those of the statements that are alike, where all that uses what they assign is.
+    Only numbers in statements that are otherwise the same, together with all uses of their results.
     """
     try:
         others = _statements(print_(ttir))
@@ -146,7 +147,7 @@ def _numbers(statements, print_: Print, ttir: str) -> Iterator[tuple[Token, str]
 
 
 def _form(statement: list[Token]) -> tuple:
-    """Return a statement without what its numbers are, and without those in names."""
+    """Return a statement with its numbers, and those in names, left out."""
     words = (
         "0" if t.type == tokenize.NUMBER else re.sub(r"(_\d+)+$", "", t.string) for t in statement
     )
@@ -154,7 +155,7 @@ def _form(statement: list[Token]) -> tuple:
 
 
 def _assigned(statement: list[Token]) -> set[str]:
-    """Return the names that a statement gives values."""
+    """Return the names that a statement assigns."""
     words = [token.string for token in statement]
     targets = set(words[: words.index("=")] if "=" in words else ()) - {","}
     return targets if all(map(str.isidentifier, targets)) else set()

@@ -1,7 +1,7 @@
-"""Integers in memory that a launch asks for: where sequences or segments begin and end.
+"""Integers in memory that a launch needs: where sequences or segments begin and end.
 
-They are read at every launch of a kernel whose checks ask for them, since nothing tells that a
-kernel has changed them meanwhile; so such a launch waits for the device.
+They are read at every launch of a kernel whose checks ask for them, since a kernel may have changed
+them without notice. So such a launch waits for the device.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import torch
 from .errors import CheckError
 from .memory import tensor_span
 
-# Of tables that are longer than this, a launch does not wait for a copy.
+# The longest table that a launch waits for.
 _MOST = 4096
 
 
 def read(tensor: torch.Tensor) -> numpy.ndarray | None:
     """Return the integers from a tensor's first element on in memory, as int64.
 
-    None if they are no integers, too many, or if the launch is one that a CUDA graph records: what
-    it does must hold for other contents.
+    None if they are no integers, or too many, or if a CUDA graph records the launch: the graph has
+    to be right for other contents, too.
     """
     count = tensor_span(tensor).total
     if tensor.dtype not in (torch.int32, torch.int64) or not 0 < count <= _MOST:
@@ -34,7 +34,7 @@ def read(tensor: torch.Tensor) -> numpy.ndarray | None:
 
 
 def fingerprint(tensor: torch.Tensor) -> bytes | None:
-    """Return what tells contents apart; None if they are not read."""
+    """Return a hashable form of a tensor's contents; None if they are not read."""
     numbers = read(tensor)
     return None if numbers is None else numbers.tobytes()
 
@@ -47,7 +47,7 @@ class Contents:
         self._numbers = None
 
     def at(self, places) -> numpy.ndarray:
-        """Return the integers at `places`, counted from the first element on.
+        """Return the integers at `places`, counted from the tensor's first element.
 
         Raises `CheckError` if they cannot be read.
         """

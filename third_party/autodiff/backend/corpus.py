@@ -26,7 +26,7 @@ REQUEST = {"wanted": None, "cotangents": None, "atomic": [], "save": True, "relo
 
 
 def request_for(target):
-    """The request for all gradients of a kernel on a device."""
+    """Return the request for all gradients of a kernel on a device."""
     from .target import described
 
     return json.dumps({**REQUEST, **described(target)})
@@ -106,15 +106,13 @@ def argument_names(text, kernel, count):
     """What arguments of a kernel in TTIR text are called, `arg0` and so on if that is unknown."""
     _, _, rest = text.partition(f"@{kernel}(")
     header = rest[: rest.find("{\n")]
-    # A name in the source, if it is printed, tells more than the one in the text.
+    # Prefer the name in the source, if it is printed, to that in the text.
     found = re.findall(r'%([\w.$-]+)\s*:(?:[^%]*?\bloc\("([^"]+)"[()])?', header)
     names = [source or name for name, source in found]
     return names if len(names) == count else [f"arg{n}" for n in range(count)]
 
 
-# --------------------------------------------------------------------------------------------
 # Triton's compiler
-# --------------------------------------------------------------------------------------------
 
 
 def compile_ttir(text, target, assemble=True):
@@ -155,7 +153,7 @@ def compiled_ttir(text, target, assemble=True, options=None):
 
 
 def assembly(asm):
-    """The lowest-level text among a kernel's stages, without comments."""
+    """Return the lowest-level text of a compiled kernel, without comments."""
     for stage in ("ptx", "amdgcn", "llir"):
         if stage in asm:
             return re.sub(r"\s*//.*", "", asm[stage])
@@ -176,7 +174,7 @@ def kernels_of(plan):
 
 
 def why_not_compiled(text, target, assemble=True, options=None):
-    """Why Triton cannot compile a kernel for a device, or the device not run it; "" if all is well.
+    """Return why Triton cannot compile a kernel, or the device cannot run it; "" if all is well.
 
     The options are a plan's.
     """
@@ -189,7 +187,7 @@ def why_not_compiled(text, target, assemble=True, options=None):
     try:
         compiled = compiled_ttir(text, target, assemble, options)
     except (RuntimeError, ValueError):
-        # As a launch does.
+        # As in a launch.
         other = other_form(text)
         if other is None:
             raise
@@ -273,7 +271,7 @@ def examine(path, target, steps, report, assemble=True):
 
 
 def _examine(send, path, target, steps, assemble):
-    """Examine a file, whatever `examine` is at the time."""
+    """Call `examine` by name, so that tests can replace it."""
     examine(path, parse_target(target), steps, lambda *event: send(event), assemble)
 
 
@@ -312,7 +310,7 @@ def run_corpus(
 
 
 def general(reason):
-    """A reason without what is particular to one file: where it is, and in which kernel."""
+    """Return a reason without the details of one file: the place, and the kernel's name."""
     return re.sub(r"^(\S*:\d+:\d+: |\w+: (?=\S*:\d+:\d+: ))*(error: )?", "", reason)
 
 

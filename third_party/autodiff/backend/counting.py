@@ -1,7 +1,7 @@
-"""Sizes that depend on how often loops run, which only running them can tell.
+"""Sizes that depend on how often loops run, where only running them can tell.
 
-Where loop bounds come from memory, or a loop is a `while`, a counting kernel runs first and leaves
-the largest number of iterations of each loop. The host reads it before it allocates memory.
+If loop bounds come from memory, or a loop is a `while`, a counting kernel runs first. It stores the
+largest number of iterations of each loop, which the host reads before it allocates memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .expr import substitute, used_counters
 
 
 class Counting:
-    """The counting kernel of a plan at launches that share their facts."""
+    """The counting kernel of a plan, at launches that share their facts."""
 
     def __init__(self, plan, executable, facts, spec):
         self._executable = executable

@@ -1,7 +1,7 @@
-"""Which elements ranges of addresses cover, as numbers: whether each is met once, and all are.
+"""Whether ranges of addresses touch each element once, and whether they touch all.
 
-A range is a sum of digits: of numbers 0 … extent - 1, each times a step. See `checks.py`, where
-digits are programs, iterations and lanes, and `export.py`, which gives these functions to modules.
+A range is a sum of digits: of numbers 0 … extent - 1, each times a step. In `checks.py`, digits are
+programs, iterations and lanes. `export.py` writes these functions into modules.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 def merge(dims) -> tuple[tuple[int, int], ...]:
-    """Return `(extent, stride)` pairs sorted by stride, unit extents dropped, neighbours joined.
+    """Return sorted `(extent, stride)` pairs, without extents of one, and contiguous ones merged.
 
-    Two index spaces without repeated offsets that merge to the same pairs cover the same offsets.
+    Two index spaces without repeated offsets that merge to the same pairs have the same offsets.
     """
     merged: list[tuple[int, int]] = []
     for extent, stride in sorted((d for d in dims if d[0] != 1), key=lambda d: (d[1], d[0])):
@@ -24,7 +24,7 @@ def merge(dims) -> tuple[tuple[int, int], ...]:
 
 
 def distinct(dims) -> bool:
-    """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
+    """Return whether all offsets of merged `(extent, stride)` pairs are proved to differ."""
     span = 0
     for extent, stride in dims:
         if stride <= span:
@@ -34,16 +34,16 @@ def distinct(dims) -> bool:
 
 
 def is_within(start: int, box, held) -> bool:
-    """Return whether all elements of a box are proved to be a tensor's.
+    """Return whether all elements of a box are proved to be elements of a tensor.
 
-    The box are `(count, stride)` pairs, the tensor merged ones.
+    The box is a list of `(count, stride)` pairs, the tensor one of merged pairs.
     """
     places = {}
     for length, stride in sorted(held, key=lambda dim: -dim[1]):
         if stride < 0:
             return False
         if stride == 0:
-            # Elements that share memory: one of them is where all are.
+            # Elements with stride zero are the same one.
             continue
         places[stride] = [start // stride, length - 1]
         start %= stride
@@ -58,14 +58,14 @@ def is_within(start: int, box, held) -> bool:
 
 
 def spelled(dims) -> str:
-    """Return merged `(extent, stride)` pairs in words."""
+    """Describe merged `(extent, stride)` pairs in words."""
     return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"
 
 
 class Indices(NamedTuple):
-    """The values 0 … count - 1 of an index, times the stride; they begin at `place`.
+    """An index from `place` to `place` + count - 1, and its stride.
 
-    The count is None where the digits leave gaps or repeat.
+    The count is None if the digits leave gaps or repeat values.
     """
 
     stride: int
@@ -77,11 +77,11 @@ class Indices(NamedTuple):
 def length_of(digits) -> int | None:
     """Return the length of the range that `(step, extent)` digits add up to; zero if it is empty.
 
-    None if it has gaps or repeats.
+    None if it has gaps or repeated values.
     """
     length = 1
     for step, extent in sorted(digits):
-        # Where there are no others, how far one moves does not matter.
+        # If it is the only value, its step does not matter.
         if length != step and extent > 1 and length > 0:
             return None
         length *= max(extent, 0)
@@ -89,17 +89,17 @@ def length_of(digits) -> int | None:
 
 
 def bounded(digits, count: int, bound: int) -> list | None:
-    """Return digits of which the first `count` are one, below a bound; None if it has gaps."""
+    """Merge the first `count` digits into one below a bound; None if they leave gaps."""
     first, others = digits[:count], digits[count:]
     length = length_of(first) if all(step > 0 for step, _ in first) else None
     return None if length is None else [(1, max(min(length, bound), 0)), *others]
 
 
 def indices(stride, digits, bound=None, start=None) -> Indices:
-    """Return the values of a sum of `(step, extent)` digits, below a bound, no less than a start.
+    """Return the values of a sum of `(step, extent)` digits, below a bound and from a start on.
 
-    Those that count down are counted up, from so far in front of where they are. Without digits
-    (None), there are gaps.
+    Digits that count down are replaced by ones that count up from the other end. If the digits are
+    None, there are gaps.
     """
     if digits is None:
         return Indices(abs(stride), [], None, 0)
@@ -114,7 +114,7 @@ def indices(stride, digits, bound=None, start=None) -> Indices:
 
 
 def cover(shape, strides, offset: int, dims) -> str | None:
-    """Return why `Indices` from an offset on do not meet each element of a tensor once.
+    """Return why `Indices` from an offset on do not touch each element of a tensor once.
 
     None if they do.
     """
@@ -138,10 +138,10 @@ GAPS = "programs or iterations leave gaps or repeat addresses"
 
 
 def repeat(dims) -> str | None:
-    """Return why `Indices` may meet an element twice; None if they do not."""
+    """Return why `Indices` may touch an element twice; None if they cannot."""
     pairs = []
     for stride, digits, count, _ in dims:
-        # Bounds only ever take accesses away.
+        # Bounds only exclude accesses.
         apart = [(extent, stride * step) for step, extent in digits]
         pairs += apart if count is None else [(count, stride)]
     if any(extent <= 0 for extent, _ in pairs) or distinct(merge(pairs)):

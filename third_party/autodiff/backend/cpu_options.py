@@ -10,7 +10,7 @@ from .compiler import TARGET
 
 @dataclass(frozen=True)
 class CPUOptions:
-    """Options of a CPU kernel. Those that mean nothing here are accepted as on GPUs."""
+    """Options of a CPU kernel. Those for GPUs are accepted without effect."""
 
     backend_name: str = TARGET
     arch: str | None = None
@@ -21,7 +21,7 @@ class CPUOptions:
     maxnreg: int | None = None
     cluster_dims: tuple = (1, 1, 1)
     ir_override: str | None = None
-    # Without effect: each operation rounds for itself.
+    # Without effect: each operation is rounded by itself.
     enable_fp_fusion: bool = False
     launch_cooperative_grid: bool = False
     launch_pdl: bool = False

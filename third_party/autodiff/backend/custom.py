@@ -1,8 +1,8 @@
-"""`stop_gradient` and `custom_vjp`: functions of a kernel that say what their derivative is.
+"""`stop_gradient` and `custom_vjp`: functions of a kernel with a user-defined derivative.
 
-Both leave a marker in TTIR: inline assembly that consists of a comment, with the result in the
-operand's register. It costs no instruction. Where a kernel with a `custom_vjp` marker is
-differentiated it is traced again, this time with the derivative (see docs/mechanisms.md).
+Both leave a marker in TTIR: inline assembly that is just a comment, with the result in the
+operand's register. It costs no instruction. A kernel with a `custom_vjp` marker is traced again to
+be differentiated, this time with the derivative (see docs/mechanisms.md).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class CustomVjp(Protocol):
 
 
 def builtin(function: Builtin) -> Builtin:
-    """Make a function that Triton's tracer passes itself to; plain Python can call it, too."""
+    """Make a function to which Triton's tracer passes itself; plain Python can call it, too."""
     function.__triton_builtin__ = True
     return function
 
 
 def _mark(x, name: str, semantic):
-    """Return `x` through an empty assembly that carries a name."""
+    """Return `x` through inline assembly that consists of a name in a comment."""
     scalar = x.type.scalar
     if scalar.is_fp8():
         return semantic.cast(_mark(semantic.cast(x, tl.float16), name, semantic), scalar)
@@ -94,12 +94,12 @@ def stop_gradient(x: Value, _semantic=None) -> Value:
 
 @builtin
 def once(x: Value, _semantic=None) -> Value:
-    """Return `x`, of which a gradient that is printed says that nothing is known but its value."""
+    """Mark `x` as a value that must not be differentiated again, in a printed gradient."""
     return x if _semantic is None else _mark_floats(x, "once", _semantic)
 
 
 def _check_parameters(what: str, vjp, function, cotangents: int, results: int) -> None:
-    """Raise an `AutodiffError` unless a derivative takes what it is called with."""
+    """Raise an `AutodiffError` unless a derivative has the parameters that it is called with."""
     wanted = [f"d_y{i}" for i in range(cotangents)]
     wanted += [parameter.name for parameter in function.params]
     wanted += [f"y{i}" for i in range(results)]
@@ -114,7 +114,7 @@ def _check_parameters(what: str, vjp, function, cotangents: int, results: int) -
 
 
 def _call_for_derivative(function, vjp, args, semantic, generator):
-    """Trace a call with its derivative, in the form that autodiff-link-rules reads."""
+    """Trace a call together with its derivative, in the form that autodiff-link-rules reads."""
     name = function.__name__
     if vjp is None:
         raise AutodiffError(f"function {name!r} has no derivative: give it one with defvjp")

@@ -1,9 +1,9 @@
-"""Debugging in kernels decorated for the interpreter: it runs there, and is not compiled.
+"""Debugging of kernels that are decorated for the interpreter, which runs them uncompiled.
 
-The interpreter runs a kernel as Python, so that it may call any function: one that prints if a
-condition holds, or that stops in a debugger. Such a call is a statement of its own. Where the
-kernel is compiled, to be differentiated, these statements are left out, and the interpreter runs
-the kernel first, on copies of its tensors.
+The interpreter runs a kernel as Python, so the kernel may call any function: one that prints under
+a condition, or that stops in a debugger. Such a call has to be a statement by itself. To
+differentiate the kernel, it is compiled without these statements. Before a launch, the interpreter
+runs the kernel with them, on copies of its tensors.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .errors import AutodiffError
 
 _NOTHING = object()
 _CALLABLE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
-# Of Python's own functions, those that Triton has no meaning for, or another one.
+# Python's own functions that Triton does not have, or that mean something else there.
 _BUILTINS = (builtins.print, builtins.breakpoint, builtins.input)
-# What makes of a function's call more than debugging.
+# Functions of Triton that write to memory: a call that reaches one is more than debugging.
 _WRITES = {"store", "store_tensor_descriptor", "scatter"}
 
 
 def _lookup(function, name: str):
-    """Return what a global or captured name of a function stands for."""
+    """Return the value of a global or captured name of a function."""
     captured = inspect.getclosurevars(function).nonlocals
     for scope in (captured, function.__globals__, vars(builtins)):
         if name in scope:
@@ -45,7 +45,7 @@ def _is_tritons(value) -> bool:
 
 
 def _named(node, function, local: set[str]):
-    """Return what an expression stands for that is a name, or an attribute of what has one."""
+    """Return the value of an expression that is a name, or an attribute of one."""
     if isinstance(node, ast.Name):
         return _NOTHING if node.id in local else _lookup(function, node.id)
     if isinstance(node, ast.Attribute):
@@ -72,7 +72,7 @@ def _codes(code) -> Iterator[types.CodeType]:
 
 
 def _writes(function, seen: set) -> bool:
-    """Whether a function may write to memory through Triton, itself or by what it calls."""
+    """Whether a function, or one that it calls, may write to memory through Triton."""
     function = getattr(function, "__func__", function)
     function = function.fn if isinstance(function, InterpretedFunction) else function
     if not isinstance(function, types.FunctionType) or function in seen:
@@ -88,7 +88,7 @@ def _writes(function, seen: set) -> bool:
 
 
 class _Statements(ast.NodeVisitor):
-    """Finds what a kernel calls: debugging statements, and functions of Triton's."""
+    """Collects a kernel's calls: debugging statements, and Triton functions."""
 
     def __init__(self, function, tree):
         self.function = function
@@ -111,7 +111,7 @@ class _Statements(ast.NodeVisitor):
             self.found.append(node)
 
     def visit_Name(self, node):
-        """Note a function of Triton's; refuse a Python function whose result is used."""
+        """Note a Triton function; raise an error for a Python function whose result is used."""
         value = _named(node, self.function, self._local)
         if isinstance(value, InterpretedFunction):
             self.callees.append(value)
@@ -135,7 +135,7 @@ def _is_call(node) -> bool:
 
 
 def _without(text: str, statements) -> str:
-    """Return a text with `pass` in place of statements; all lines stay where they are."""
+    """Replace statements in a text by `pass`; all line numbers stay the same."""
     lines = [line.encode() for line in text.splitlines()]
     for node in reversed(statements):
         first, last = node.lineno - 1, node.end_lineno - 1
@@ -146,9 +146,9 @@ def _without(text: str, statements) -> str:
 
 
 def leave_out(twin: JITFunction, twin_of, seen=()) -> bool:
-    """Leave debugging out of a function that is to be compiled, and out of those that it calls.
+    """Remove debugging statements from a function that is to be compiled, and from those it calls.
 
-    Returns whether there was any. `twin_of` gives what an interpreted function is compiled as.
+    Returns whether there were any. `twin_of` maps an interpreted function to its compiled form.
     """
     if twin.fn in seen or _is_tritons(twin.fn):
         return False
@@ -164,7 +164,7 @@ def leave_out(twin: JITFunction, twin_of, seen=()) -> bool:
 
 
 def _copied(value, storages: dict):
-    """Return a launch's argument in memory of its own, shared as the original's is."""
+    """Copy an argument's memory; arguments that share memory share the copy."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage()
         own = storages.get(storage.data_ptr())

@@ -1,7 +1,8 @@
-"""Deriving the gradient of a kernel's function: for given types, as Triton Python.
+"""Derives the gradient of a function that kernels call, for given types, as Triton Python.
 
-A function is traced for the types of a call, with a placeholder for each value. The compiler
-makes the gradient of its TTIR, a function too, and prints it; the kernel's trace goes on with that.
+The function is traced for the types of a call, with a placeholder for each value. The compiler
+derives the gradient of its TTIR, as a function, and prints it as Python. The kernel's trace
+continues with a call of that.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .user_rules import find_rules, generation
 
 
 class Value(NamedTuple):
-    """In place of a value of a kernel: its number among those that a call is given."""
+    """Stands for a value of a kernel: its number among the values of a call."""
 
     number: int
     type: Any
@@ -42,15 +43,15 @@ class Value(NamedTuple):
 
 
 class Group(tuple):
-    """In place of a tuple of a kernel, whose elements may have names."""
+    """Stands for a tuple of a kernel, whose elements may have names."""
 
     fields = None
 
 
 class Derived(NamedTuple):
-    """A gradient for given types: its text, the function, and the types of results of the other.
+    """A gradient for given types: its text, the function, and the result types of the original.
 
-    Results that are no floats have None for a type.
+    Results that are no floats have the type None.
     """
 
     text: str
@@ -64,7 +65,7 @@ class Derived(NamedTuple):
 
 
 def _map(function, tree):
-    """Return a tree with `function` of each of its `Value`s; tuples become those of a kernel."""
+    """Apply `function` to each `Value` of a tree; tuples become Triton's."""
     if isinstance(tree, Value):
         return function(tree)
     if isinstance(tree, Group):
@@ -93,7 +94,7 @@ def _key(tree) -> str:
 
 
 class Call:
-    """A call of a derived function: the other function's arguments, and what is wanted of them."""
+    """A call of a derived function: the arguments of the original, and which results are wanted."""
 
     def __init__(self, derived, arguments):
         self.derived = derived
@@ -129,10 +130,10 @@ class Call:
         )
 
     def derive(self, trace: Callable, shortest: Callable, key: str) -> Derived:
-        """Return the gradient for these types; `trace` gives the TTIR of a kernel with a site.
+        """Return the gradient for these types; `trace` gives the TTIR of a kernel with one call.
 
-        `shortest` tells how short `tl.dot` may be. `key` tells apart what both depend on beside
-        these: the device and options.
+        `shortest` gives the shortest sum of `tl.dot`. `key` identifies the device and options, on
+        which both depend.
         """
         key = (key, _key(self.arguments), generation(), self.derived.function.cache_key)
         found = self.derived.found.get(key)
@@ -171,7 +172,7 @@ class Call:
         return Derived(text, made, tuple(site.returned))
 
     def gradients(self, given: list):
-        """Return the gradients, one for each value wanted, as the caller gets them."""
+        """Return the gradients, one for each wanted value, in the form the caller gets."""
         rest = iter(given)
         trees = [_map(lambda _: next(rest), self.arguments[n]) for n in self.asked]
         return trees[0] if self.is_one else tl.tuple(trees)
@@ -184,7 +185,7 @@ class Call:
 
 @dataclasses.dataclass
 class Site:
-    """A call that is traced by itself: the function, its arguments, and then what it returns."""
+    """A call that is traced by itself: the function, its arguments, and afterwards its results."""
 
     function: Any
     arguments: tuple
@@ -194,7 +195,7 @@ class Site:
 @tl.core.builtin
 def _trace_site(site, _semantic=None, _generator=None):
     site = _unwrapped(site)
-    # Errors name the user's function, not this line.
+    # Errors should name the user's function, not this line.
     code = site.function.fn.__code__
     _semantic.builder.set_loc(code.co_filename, code.co_firstlineno, 0)
 
@@ -221,7 +222,7 @@ def _kernel_of_call(SITE: tl.constexpr):
 
 
 def _numbered(value, name: str, leaves: list):
-    """Return a value of a kernel as a tree, and add what it consists of to `leaves`."""
+    """Return a value of a kernel as a tree, and add the values in it to `leaves`."""
     if isinstance(value, tl.tuple):
         group = Group(_numbered(item, name, leaves) for item in value.values)
         group.fields = value.type.fields
@@ -238,7 +239,7 @@ def _numbered(value, name: str, leaves: list):
 
 
 def _as_printed(value, semantic):
-    """Return an integer as the printed function takes it: signed."""
+    """Convert an integer to a signed one, as the printed function expects."""
     scalar = value.type.scalar
     element = scalar.element_ty if scalar.is_ptr() else scalar
     if not element.is_int_unsigned() or element.is_int1():
@@ -248,7 +249,7 @@ def _as_printed(value, semantic):
 
 
 def _cotangents(call: Call, returned, given, semantic) -> list:
-    """Return the cotangents of a call's floats, as the derived function takes them."""
+    """Return the cotangents of a call's floats, in the form that the derived function takes."""
     types = [cotangent_type(t) for t in returned if t is not None]
     given = _unwrapped(given)
     values = [] if given is None else flatten(given)
@@ -313,7 +314,7 @@ _TYPE = re.compile(r"\s*(\*?\w+)\s*(?:\[([\d\s,]*)\])?\s*")
 
 
 def _type_of(written):
-    """Return the type that text stands for, or None if it is none."""
+    """Return the type that a text denotes, or None."""
     if isinstance(written, tl.dtype):
         return written
     match = _TYPE.fullmatch(written) if isinstance(written, str) else None

@@ -1,6 +1,6 @@
-"""Tensor descriptors made on the host: the arguments that they become, and what a launch tells.
+"""Tensor descriptors made on the host: which arguments they become, and facts of a launch.
 
-Triton specialises kernels for the values of arguments, but not for those of descriptors' parts.
+Triton specialises kernels for the values of arguments, but not of a descriptor's components.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def block_of(type_: str) -> list[int]:
 
 
 def leaves(type_, path):
-    """Yield path and type of what autodiff-lower-descriptors makes of an argument of this type."""
+    """Yield path and type of the arguments that autodiff-lower-descriptors makes of this type."""
     element, block = _parse(type_)
     yield (*path, "base"), f"*{element}"
     yield (*path, "is_nan"), "i1"
@@ -35,7 +35,7 @@ def leaves(type_, path):
 
 
 def part_of(descriptor, name):
-    """Return a part of a `TensorDescriptor` by the name that it has in a path."""
+    """Return a component of a `TensorDescriptor` by its name in a path."""
     if name != "is_nan":
         return getattr(descriptor, name)
     if getattr(descriptor, "round_f32_to_tf32", False):
@@ -47,7 +47,7 @@ def part_of(descriptor, name):
 
 
 class Known(NamedTuple):
-    """What is known of descriptors in a launch, by the numbers of a plan's arguments."""
+    """Facts about descriptors in a launch, by the plan's argument numbers."""
 
     aligned: tuple[int, ...] = ()  # sizes that are multiples of 16
     known: tuple[tuple[int, int], ...] = ()  # parts, and what they are
@@ -55,10 +55,10 @@ class Known(NamedTuple):
 
 
 class Descriptors:
-    """The descriptors among the arguments of a kernel, from its types and the paths of leaves."""
+    """The descriptors among a kernel's arguments, from the types and paths of their components."""
 
     def __init__(self, types, paths):
-        # For each one its padding, its sizes and strides, and how long a block's rows are.
+        # For each descriptor, its padding, its sizes and strides, and the length of a block's rows.
         self._parts = []
         for place, path in enumerate(paths):
             if path[-1] == "is_nan":
@@ -69,11 +69,11 @@ class Descriptors:
                 self._parts.append((place, sizes, strides, block[-1]))
 
     def known(self, values) -> Known:
-        """Return what a launch tells of its descriptors; `values` are those of the leaves.
+        """Return the facts that a launch knows of its descriptors; `values` are their components.
 
-        What is read beside a tensor. Whether rows are as long as a block, and follow one another.
-        Whether sizes end between groups of lanes. Which tensors have sizes, or steps, in common:
-        then lanes are inside of all of them, or of none.
+        These are: whether reads beside the tensor give NaN; whether rows are as long as a block,
+        and contiguous; whether sizes end between groups of lanes; and which tensors have equal
+        sizes, or strides, so that lanes are inside of all of them or of none.
         """
         if not self._parts:
             return _NOTHING
@@ -84,7 +84,7 @@ class Descriptors:
             length = sizes[-1]
             whole = ()
             if values[length] == row:
-                # The step from one row to the next, too, if there is one and nothing is between.
+                # Also the stride between rows, if rows are contiguous.
                 whole = (length, *(part for part in strides[-2:-1] if values[part] == row))
                 known += [(part, row) for part in whole]
             aligned += [part for part in sizes if part not in whole and values[part] % 16 == 0]

@@ -1,7 +1,7 @@
-"""Backwards that may not sum with atomics: what is refused, and why.
+"""Deterministic backwards, which must not add atomically: which launches are refused, and why.
 
-The compiler refuses what it knows to need atomics. Here is what depends on the launch: a host check
-that fails would select a backward with atomics.
+The compiler refuses gradients that always need atomics. This module refuses a launch for which a
+host check fails, so that a backward with atomics would be needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ORDER = "atomic operations, whose order differs from run to run"
 
 
 def _loads(plan, argument: int) -> str:
-    """Return where a kernel loads an argument."""
+    """Return where a kernel loads an argument, in words."""
     facts = plan.report.get("gradients", ())
     loads = [load for entry in facts if entry["argument"] == argument for load in entry["loads"]]
     places = ", ".join(dict.fromkeys(load["position"] for load in loads if load["position"]))
@@ -23,10 +23,10 @@ def _loads(plan, argument: int) -> str:
 
 
 def refused(spec, plan, failed: dict, repeated) -> AutodiffError:
-    """Return the error that checks which failed at a launch are.
+    """Return the error for checks that failed at a launch.
 
-    `failed` holds by argument what a gradient's check objects to, `repeated` the outputs that may
-    be stored to twice; one of them is not empty.
+    `failed` has the reasons by argument, and `repeated` the outputs that may be stored to twice.
+    One of them is not empty.
     """
     for argument, objection in failed.items():
         return AutodiffError(
@@ -46,7 +46,7 @@ def refused(spec, plan, failed: dict, repeated) -> AutodiffError:
 
 
 def warn(spec, plan) -> None:
-    """Warn of gradients that meet in atomics."""
+    """Warn about gradients that are added atomically."""
     for gradient in plan.gradients:
         if gradient.accumulate == "atomic" or gradient.remainder:
             warnings.warn(

@@ -1,8 +1,8 @@
 """`grad`, `value_and_grad`, `vjp`: gradients of functions that kernels call.
 
-Each gives a function that kernels call in the same way. The gradient is derived when a kernel is
-compiled, for the types of its call (`derived_functions.py`), and is a function of Triton Python:
-the kernel compiles as if somebody had written it.
+Each returns a function that kernels can call in the same way. Its gradient is derived when a kernel
+is compiled, for the types of the call (`derived_functions.py`), as a function in Triton Python: the
+kernel is compiled as if somebody had written it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def _version() -> str:
 
 
 class _Transformation(ConstexprFunction):
-    """A function that makes one of a kernel's functions, in a kernel or outside.
+    """`grad` and the like, which may be called in a kernel or outside.
 
-    Where a kernel calls it, Triton's key of the kernel covers our version, and the function that
-    is given, since the kernel names it.
+    If a kernel calls it, Triton's cache key of the kernel includes our version, and the function
+    that is passed, since the kernel names it.
     """
 
     def __init__(self, function):
@@ -43,12 +43,12 @@ class _Transformation(ConstexprFunction):
 
     @property
     def cache_key(self) -> str:
-        """What a kernel that calls it is compiled anew for."""
+        """The cache key of kernels that call it."""
         return f"{self._fn_name}-{_version()}"
 
 
 class DerivedFunction(JITFunction):
-    """The gradient of a function that kernels call: such a function itself."""
+    """The gradient of a function that kernels call: a function that kernels can call."""
 
     def __init__(self, stand_in, function, asked):
         super().__init__(stand_in)
@@ -59,7 +59,7 @@ class DerivedFunction(JITFunction):
 
     @property
     def cache_key(self) -> str:
-        """What a kernel that calls it is compiled anew for: also our version."""
+        """The cache key of kernels that call it, which includes our version."""
         key = f"{super().cache_key}-{self.asked}-{_version()}-{fingerprint()}"
         return hashlib.sha256(key.encode()).hexdigest()
 
@@ -93,25 +93,25 @@ class DerivedFunction(JITFunction):
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """Which gradients are asked for, and what comes with them."""
+    """Which gradients are wanted, and what else is returned."""
 
     mode: str
     argnums: int | tuple[int, ...] | None
 
     def describe(self, name: str) -> str:
-        """Return how it was written, of a function of this name."""
+        """Return the call that made it, for a function of this name."""
         return f"{self.mode}({name}" + (
             ")" if self.argnums is None else f", argnums={self.argnums!r})"
         )
 
     @property
     def takes_cotangents(self) -> bool:
-        """Whether the function takes cotangents of what it was derived from."""
+        """Whether the function takes cotangents of the original's results."""
         return self.mode == "vjp"
 
 
 def _checked_argnums(what: str, function, argnums):
-    """Return the numbers of arguments, which must be of some that may have a gradient."""
+    """Check `argnums`: each must be an argument that may have a gradient. Returns the numbers."""
     several = isinstance(argnums, (tuple, list, tl.tuple))
     listed = [getattr(n, "value", n) for n in argnums] if several else [argnums]
     parameters = function.params
@@ -151,11 +151,11 @@ def _derive(mode: str, fn, argnums) -> DerivedFunction:
         return derived_functions.call(derived, args, _semantic, _generator)
 
     what = f"{asked.describe(function.__name__)} of {function.fn.__module__}"
-    # Triton tells functions apart by module and name, which those that a function makes share.
+    # Triton identifies functions by module and name, which would be the same for all of these.
     own = function.fn.__module__ if isinstance(function, DerivedFunction) else id(function)
     digest = hashlib.sha256(f"{what} {own}".encode()).hexdigest()[:12]
     home = f"{function.fn.__module__}.{mode}.{digest}"
-    # Triton's key of a kernel covers the functions that are named in what it calls.
+    # Triton's cache key of a kernel includes the functions that a called function names.
     scope = {"__name__": home, "_call": call, "_function": function}
     name = f"{mode}_{function.__name__}"
     derived = DerivedFunction(
@@ -180,7 +180,7 @@ def grad(fn: Any, argnums: int | tuple[int, ...] = 0) -> Any:
 
 @_transformation
 def value_and_grad(fn: Any, argnums: int | tuple[int, ...] = 0) -> Any:
-    """Return what gives a pair: what `fn` returns, and what `grad(fn, argnums)` does."""
+    """Return a function that gives a pair: the result of `fn`, and that of `grad(fn, argnums)`."""
     return _derive("value_and_grad", fn, argnums)
 
 
@@ -188,8 +188,8 @@ def value_and_grad(fn: Any, argnums: int | tuple[int, ...] = 0) -> Any:
 def vjp(fn: Any, argnums: int | tuple[int, ...] | None = None) -> Any:
     """Return the pullback of a `@triton.jit` function that kernels call, as such a function.
 
-    It takes the arguments of `fn`, and behind them the cotangent of what `fn` returns: a tile, or
-    a tuple of those of the floats that `fn` returns. It returns the gradient of each float
-    argument, or of those that `argnums` says; if there are several, in a tuple.
+    It takes the arguments of `fn`, and then the cotangent of its result: a tile, or a tuple of one
+    for each float that `fn` returns. It returns the gradient of each float argument, or of those in
+    `argnums`; a tuple if there are several.
     """
     return _derive("vjp", fn, argnums)

@@ -1,7 +1,7 @@
 """How two plans differ, field by field.
 
-TTIR is compared but for the names of values and for locations: it is the same if the same
-operations come in the same order.
+Names of values and locations in TTIR do not count: two texts are equal if they have the same
+operations in the same order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 from typing import NamedTuple
 
-# What tells the items of a list from one another, if all have one of their own.
+# Keys that identify the items of a list, if every item has a different value.
 _IDENTITIES = ("name", "argument", "buffer")
 _LONGEST_VALUE = 160
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -29,7 +29,7 @@ class Difference(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The field of whatever kernel, buffer or argument: `backward.ttir`."""
+        """The field without names of kernels, buffers or arguments: `backward.ttir`."""
         return re.sub(r"\[[^]]*\]", "", self.field)
 
 
@@ -70,7 +70,7 @@ def canonical(ttir: str) -> list[str]:
             if name[0] == '"':
                 return name
             is_new = defines_all or token.start() < last_result or line[token.end() :][:3] == " = "
-            # Regions side by side may use a name for values of their own.
+            # Sibling regions may use the same name for values of their own.
             if is_new or name not in names:
                 names[name] = f"%{count}"
                 count += 1
@@ -91,8 +91,8 @@ def _blind(lines) -> list[str]:
 def _ttir_difference(before: str, after: str) -> list[str]:
     """Return a unified diff, empty if the texts mean the same.
 
-    Values of `before` get the names of those of `after` where lines correspond, so that an
-    operation more or less does not make all later lines differ.
+    Values of `before` are named as in `after` where lines correspond. So one operation more or less
+    does not change all later lines.
     """
     old, new = canonical(before), canonical(after)
     if old == new:
@@ -121,7 +121,7 @@ def _ttir_difference(before: str, after: str) -> list[str]:
 
 
 def _text(value) -> str:
-    # Not equality of Python's: that takes `true` for 1.
+    # Python's equality would take `true` for 1.
     return json.dumps(value, sort_keys=True)
 
 
@@ -141,7 +141,7 @@ def _records(value) -> bool:
 
 
 def _by_identity(items: list) -> dict[str, dict] | None:
-    """Return the items by what tells them apart, None if nothing does."""
+    """Return the items by what identifies them, None if nothing does."""
     if not items:
         return {}
     for identity in _IDENTITIES:

@@ -1,4 +1,4 @@
-"""`doctor`: versions, devices and caches; what is wrong with them, and how to mend it."""
+"""`doctor`: versions, devices and caches; what is wrong with them, and how to repair it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from . import __version__, door, leftovers
 PYTHON = ((3, 10), (3, 14))
 TORCH = ((2, 11), None)
 TRITON = ((3, 6), (3, 9))
-# Below this, a first backward may fail for want of room.
+# With less memory, a first backward may fail.
 _ROOM = 200 << 20
-# Variables that change what happens, and what they do.
+# Environment variables that change behaviour, and how.
 _VARIABLES = {
     "TRITON_ALWAYS_COMPILE": "nothing is taken from the caches: every process compiles again",
     "TRITON_INTERPRET": "Triton interprets kernels, which is slow; those we derive are compiled",
@@ -36,7 +36,7 @@ _VARIABLES = {
 
 @dataclasses.dataclass
 class Finding:
-    """A fact, whether it is "ok", a "note" or "wrong", and how to mend it."""
+    """A fact, whether it is "ok", a "note" or "wrong", and how to repair it."""
 
     mark: str
     text: str
@@ -47,7 +47,7 @@ class Finding:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return major and minor of a version."""
+    """Return the major and minor number of a version."""
     parts = version.split(".")[:2]
     return tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in parts)
 
@@ -145,7 +145,7 @@ def _triton() -> Iterator[Finding]:
 
 
 def _require_writable(folder: Path) -> None:
-    """Raise `OSError` unless files can be written to a folder, which is made if need be."""
+    """Raise `OSError` unless files can be written to a folder; makes the folder if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
@@ -153,9 +153,9 @@ def _require_writable(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _some_cache() -> Iterator[None]:
-    """Within it, Triton has a cache: one of its own where the user's is a finding by itself.
+    """Give Triton a temporary cache if the user's is unusable, which is a finding of its own.
 
-    Drivers of GPUs compile into it what loads kernels.
+    GPU drivers compile a launcher into the cache.
     """
     from triton import knobs
 
@@ -243,6 +243,6 @@ SECTIONS: tuple[Callable[[], Iterator[Finding]], ...] = (
 
 
 def examine() -> Iterator[Finding]:
-    """Yield what is found; nothing that is wrong keeps the rest from being looked at."""
+    """Yield findings; an error in one of them does not keep the others from being examined."""
     for section in SECTIONS:
         yield from section()

@@ -1,12 +1,13 @@
-"""The door: how Triton finds this package, and the package's second name.
+"""How Triton finds this package, and the package's second name.
 
-Triton imports `compiler` and `driver` of this package with itself, since an entry point (in
-pyproject.toml) says so. An exception there would be one of `import triton`. So it is kept in
-`faults`, a backend for no device takes the module's place, and who uses this package gets it.
+Triton imports our modules `compiler` and `driver` when it is imported, since an entry point (in
+pyproject.toml) names them. An exception there would break `import triton`. So it is caught and kept
+in `faults`, and a backend without devices replaces the module. The exception is raised when
+somebody uses this package.
 
-The second name is `triton.backends.autodiff`, where backends are looked for. Both names give the
-same modules. The files are not in Triton's folder: another Triton may hide that, as one in a
-virtual environment hides the system's.
+The second name is `triton.backends.autodiff`, where Triton's backends usually are. Both names give
+the same modules. Our files are not in Triton's folder: another Triton may hide that, such as one in
+a virtual environment hides the system's.
 """
 
 from __future__ import annotations
@@ -18,39 +19,39 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 
 PACKAGE = __name__.rpartition(".")[0]
 ALIAS = "triton.backends.autodiff"
-# What Triton wants of a module: a class with this base, and what it asks that class first.
+# What Triton expects in a module: a class with this base, and the method it calls first.
 _WANTED = {
     f"{PACKAGE}.compiler": ("triton.backends.compiler", "BaseBackend", "supports_target"),
     f"{PACKAGE}.driver": ("triton.backends.driver", "DriverBase", "is_active"),
 }
 
-# Why Triton has a backend for no device in place of ours, by module.
+# The exception because of which a module was replaced by a backend without devices.
 faults: dict[str, Exception] = {}
 
 
 class _SecondName:
-    """Loads what is the module of the first name already."""
+    """Loads a module under its second name: it is the module of the first name."""
 
     def __init__(self, name: str):
         self._first = name
 
     def create_module(self, spec):
-        """Leave it to Python."""
+        """Let Python create the module."""
 
     def exec_module(self, module):
-        """Put the module of the first name in place of `module`, which nobody has seen yet."""
+        """Replace `module`, which nobody has used yet, by the module of the first name."""
         sys.modules[module.__name__] = importlib.import_module(self._first)
 
     def get_code(self, name):
-        """Return the code that `python -m` runs."""
+        """Return the code for `python -m`."""
         return importlib.util.find_spec(self._first).loader.get_code(self._first)
 
 
 class _Guarded(SourceFileLoader):
-    """Loads one of the modules that Triton imports with itself; does not fail."""
+    """Loads one of the modules that Triton imports; never fails."""
 
     def exec_module(self, module):
-        """Run the module, or make it one with a backend for no device."""
+        """Run the module, or if it fails, put in a backend without devices."""
         try:
             super().exec_module(module)
             if len(_backends(module)) != 1:
@@ -74,14 +75,14 @@ def _base(module: str) -> type:
 
 
 def _backends(module) -> list[type]:
-    """Return the classes of a module that Triton would take."""
+    """Return the classes of a module that Triton would use."""
     base = _base(module.__name__)
     classes = [value for value in vars(module).values() if isinstance(value, type)]
     return [c for c in classes if issubclass(c, base) and not inspect.isabstract(c)]
 
 
 def _absent(module: str) -> type:
-    """Return a backend's compiler or driver that is for no device."""
+    """Return a compiler or driver class of a backend without devices."""
     base, question = _base(module), _WANTED[module][2]
     members = dict.fromkeys(base.__abstractmethods__)
     members[question] = staticmethod(lambda *_: False)
@@ -89,11 +90,11 @@ def _absent(module: str) -> type:
 
 
 class _Finder:
-    """Finds the modules of this package under their second names, and the guarded ones."""
+    """Finds this package's modules under their second names, and the guarded ones."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        """Return how a module is loaded, None if it is none of those."""
+        """Return how to load a module, None for modules of others."""
         if name in _WANTED:
             file = f"{path[0]}/{name.rpartition('.')[2]}.py"
             return importlib.util.spec_from_file_location(name, file, loader=_Guarded(name, file))
@@ -109,15 +110,15 @@ class _Finder:
 
 def open_door() -> None:
     """Make this package a backend of Triton, and give it its second name."""
-    # Before all others: an older version may have left a folder of that name.
+    # In front of other finders: an older version may have left a folder of that name.
     sys.meta_path.insert(0, _Finder)
     try:
-        # Triton comes first: what it imports of this package must not be half done.
+        # Triton has to be imported first, since it imports modules of this package.
         home = importlib.import_module("triton.backends")
     except Exception:
         return  # Whatever needs Triton says so again.
     importlib.import_module(ALIAS)
-    # Triton looks for entry points only if it may, and has not come to the end if it did so.
+    # Triton may not look for entry points; if it does, it may not have got to this one yet.
     known = getattr(home, "backends", None)
     if known is not None and "autodiff" not in known:
         parts = (importlib.import_module(module) for module in _WANTED)
@@ -125,7 +126,7 @@ def open_door() -> None:
 
 
 def require_open() -> None:
-    """Raise what Triton was spared."""
+    """Raise the exception that was kept from Triton."""
     for module, fault in faults.items():
         raise ImportError(
             f"{module} cannot be used ({type(fault).__name__}: {fault}); "

@@ -11,7 +11,7 @@ import time
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-# Where Triton keeps compiled kernels per device, CUDA's are 0 and up.
+# Triton keeps compiled kernels by device; CUDA's numbers start at 0.
 DEVICE = -1
 
 
@@ -35,10 +35,10 @@ def host_arch() -> str:
 
 
 class CPUUtils:
-    """What Triton asks of a driver about binaries and devices."""
+    """Triton's interface for loading binaries and for properties of devices."""
 
     def load_binary(self, name, binary, shared, device):
-        """Return module, function, registers, spills and the limit of threads."""
+        """Return module, function, number of registers, of spills, and the most threads."""
         from .errors import AutodiffError
         from .library import native
 
@@ -51,7 +51,7 @@ class CPUUtils:
         return kernel, kernel, 0, 0, 2**31 - 1
 
     def unload_module(self, module):
-        """Do nothing: a kernel is unloaded when its last reference goes."""
+        """Do nothing: a kernel is unloaded with its last reference."""
 
     def get_device_properties(self, device):
         return {
@@ -66,7 +66,7 @@ class CPUUtils:
 
 
 def _decompose_descriptor(descriptor):
-    """What autodiff-lower-descriptors makes of an argument that is a descriptor."""
+    """Return the arguments that autodiff-lower-descriptors makes of a descriptor."""
     if getattr(descriptor, "round_f32_to_tf32", False):
         raise ValueError("tensor descriptors that round to tf32 exist only on NVIDIA GPUs")
     isnan = descriptor.padding == "nan"
@@ -74,7 +74,7 @@ def _decompose_descriptor(descriptor):
 
 
 def _select(signature, args, selected):
-    """Append the leaves of `args` that are the compiled function's arguments."""
+    """Append the arguments of the compiled function, which are leaves of `args`."""
     for kind, arg in zip(signature, args, strict=True):
         if isinstance(kind, tuple):
             _select(kind, arg, selected)
@@ -116,7 +116,7 @@ class CPULauncher:
             selected = []
             _select(self.signature, args, selected)
         for arg in selected:
-            # Tensors know this at once; scalars and wrappers take the slower way.
+            # Tensors have this attribute; scalars and wrappers are checked in another way.
             if not getattr(arg, "is_cpu", False):
                 _check_device(arg)
         grid = self.grid((gx, gy, gz))
@@ -148,7 +148,7 @@ class CPUEvent:
 
 
 class CPUInterface:
-    """A device module like `torch.cuda`; everything has happened when a call returns."""
+    """A device module like `torch.cuda`; all calls are synchronous."""
 
     Event = CPUEvent
 
@@ -182,7 +182,7 @@ class CPUDriver(DriverBase):
 
     @staticmethod
     def is_active() -> bool:
-        """Whether no other installed backend has a device (or this one was asked for)."""
+        """Whether no other installed backend has a device, or this one was asked for."""
         if os.environ.get("TRITON_DEFAULT_BACKEND") == "autodiff":
             return True
         from triton.backends import backends
@@ -229,7 +229,7 @@ class CPUDriver(DriverBase):
         return do_bench
 
     def get_empty_cache_for_benchmark(self):
-        """Return a buffer large enough to push other data out of the caches."""
+        """Return a buffer that is large enough to evict other data from the caches."""
         import torch
 
         return torch.empty(64 << 20, dtype=torch.int8, device="cpu")

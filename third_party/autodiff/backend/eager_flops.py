@@ -1,4 +1,5 @@
-"""Eager launches and their backwards, counted by PyTorch, whose counter sees operators alone."""
+"""Counts operations of eager launches and their backwards for PyTorch's counter, which only sees
+operators."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from .errors import AutodiffError
 
 
 def is_counting() -> bool:
-    """Whether PyTorch's counter of operations is at work."""
+    """Whether PyTorch's counter of operations is active."""
     return torch._C._len_torch_dispatch_stack() > 0 and bool(_counters())
 
 

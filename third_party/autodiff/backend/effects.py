@@ -1,4 +1,4 @@
-"""Kernels of which nothing remains: those without a store, and those that return what they made."""
+"""Finds kernels without effect: those without a store, and those that return their result."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from triton.runtime.jit import JITFunction
 from .errors import AutodiffError
 from .places import named
 
-# The head of a module's kernel, and what it begins with.
+# The header of a module's kernel, and its first operation.
 _KERNEL = re.compile(r'tt\.func public @"?(?P<name>\w+)"?\(.*\n\s*(?P<first>[^\n]*)')
 _SEEN = "_autodiff_has_effects"
-# What a kernel's source would have to call for it to do something, some launch or other.
+# Calls by which a kernel's source may have an effect, in some launch.
 _EFFECT = re.compile(r"store|atomic|scatter|inline_asm|device_(print|assert)|^(print|breakpoint)$")
 
 
 def refuse_results(ttir: str) -> None:
-    """Raise if a kernel returns a value: it has no caller that could receive it."""
+    """Raise if a kernel returns a value, since it has no caller."""
     kernel = _KERNEL.search(ttir)
     if kernel and re.search(r"\) -> ", kernel[0].split("\n")[0]):
         raise AutodiffError(
@@ -29,7 +29,7 @@ def refuse_results(ttir: str) -> None:
 
 
 def _may_act(function, seen: set) -> bool:
-    """Whether the source of a function, or of one that it may call, has a statement that acts."""
+    """Whether a function, or one that it may call, has a statement with an effect."""
     if function in seen:
         return False
     seen.add(function)
@@ -46,7 +46,7 @@ def _may_act(function, seen: set) -> bool:
 
 
 def refuse_idle(compiled, function) -> None:
-    """Raise if a compiled kernel does nothing, as no other launch of its function would either."""
+    """Raise if a compiled kernel has no effect, nor would any other launch of its function."""
     if getattr(compiled, _SEEN, False):
         return
     kernel = _KERNEL.search(compiled.asm["ttir"])

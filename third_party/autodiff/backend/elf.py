@@ -1,4 +1,4 @@
-"""ELF files, which compiled kernels are: a GPU's driver trusts what such a file says of itself."""
+"""Checks ELF files of compiled kernels: a GPU's driver does not check them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from .cache import unusable
 
-# Where a 64-bit file says where its table of sections is, how long each entry is, and how many.
+# In a 64-bit file: offsets of the section table's position, entry size and count.
 _OFFSET, _COUNTS = 0x28, 0x3A
 _ENTRY = 64
-# The same of its segments.
+# The same for segments.
 _SEGMENTS, _SEGMENT_COUNTS = 0x20, 0x36
 _NOT_IN_FILE = 8  # a section's kind
 _EXECUTABLE = 4  # of its flags
 
 
 class Section(NamedTuple):
-    """What a file says of one of its sections; offsets and sizes in bytes."""
+    """A section as the file describes it; offsets and sizes in bytes."""
 
     kind: int
     flags: int
@@ -31,12 +31,12 @@ class Section(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where it ends in the file."""
+        """The end of the section in the file."""
         return self.start if self.kind == _NOT_IN_FILE else self.start + self.size
 
 
 def sections(data: bytes) -> Iterator[Section]:
-    """Yield the sections of a 64-bit ELF file; raises `struct.error` where it ends before."""
+    """Yield the sections of a 64-bit ELF file; raises `struct.error` if the file is too short."""
     (table,) = struct.unpack_from("<Q", data, _OFFSET)
     size, count = struct.unpack_from("<HH", data, _COUNTS)
     if size != _ENTRY:
@@ -47,7 +47,7 @@ def sections(data: bytes) -> Iterator[Section]:
 
 
 def is_whole(data: bytes) -> bool:
-    """Return whether this is a 64-bit ELF file that holds all that its headers name."""
+    """Return whether this is a 64-bit ELF file with all that its headers refer to."""
     if data[:5] != b"\x7fELF\x02":
         return False
     try:
@@ -60,7 +60,7 @@ def is_whole(data: bytes) -> bool:
 
 
 def check_whole(compiled) -> None:
-    """Raise an `AutodiffError` if what Triton has read from its cache was cut off."""
+    """Raise an `AutodiffError` if a file that Triton read from its cache was truncated."""
     for form in ("cubin", "hsaco"):
         if form in compiled.asm and not is_whole(compiled.asm[form]):
             raise unusable(f"the {form} of kernel {compiled.metadata.name!r} was cut off")

@@ -44,4 +44,4 @@ class GradientCheckError(AutodiffError):
 
 
 class CheckError(AutodiffError):
-    """A host expression of a plan has no value for this launch (say, a division by zero)."""
+    """An expression of a plan is undefined for this launch (a division by zero, say)."""

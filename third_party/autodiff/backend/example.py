@@ -1,4 +1,4 @@
-"""A kernel, small and differentiated, that shows whether everything works."""
+"""A small kernel and its gradient, to see whether everything works."""
 
 import torch
 import triton
@@ -17,7 +17,7 @@ def scaled_exponential(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 def gradient_is_right() -> tuple[str, bool]:
-    """Return a device, and whether gradients there are what they should be."""
+    """Return a device, and whether gradients on it are right."""
     device = triton.runtime.driver.active.get_active_torch_device()
     x = torch.randn(100, device=device, requires_grad=True)
     w = torch.randn(1, device=device, requires_grad=True)

@@ -32,8 +32,8 @@ from .plan import Kernel
 from .target import other_form, verify
 from .waiting import work
 
-# What the backward inherits from the forward's compilation. A register limit is not among them:
-# it was tuned for another kernel.
+# Options that the backward inherits from the forward's compilation. A register limit is not among
+# them: it was tuned for another kernel.
 _INHERITED = (
     "num_warps",
     "num_ctas",
@@ -48,10 +48,10 @@ _INHERITED = (
 )
 
 
-# How many stages loops are pipelined over that do not follow the option `num_stages`.
+# The number of pipeline stages of loops that do not follow the option `num_stages`.
 _STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
 
-# What CUDA answers to every call once a kernel has failed.
+# CUDA's answer to every call after a kernel has failed.
 _LOST = re.compile(
     "illegal memory access|illegal instruction|misaligned address|unspecified launch failure"
     "|device-side assert|invalid program counter|launch timed out"
@@ -61,15 +61,15 @@ _loading = threading.Lock()
 
 
 def inherited_options(metadata) -> dict:
-    """Return the compile options that a generated kernel takes from the forward's metadata."""
+    """Return the compile options of the forward that a generated kernel inherits."""
     found = {name: getattr(metadata, name, None) for name in _INHERITED}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
-    """Return a kernel's compile options. The plan's `least_warps` are warps of 32 threads.
+    """Return a kernel's compile options. The plan's `least_warps` counts warps of 32 threads.
 
-    Its `num_ctas` is what a kernel with barriers has to be compiled for, whoever chose another.
+    Its `num_ctas` is required for a kernel with barriers, and overrides any choice.
     """
     least = plan.pop("least_warps", 1)
     ctas = plan.pop("num_ctas", None)
@@ -84,14 +84,14 @@ def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
 
 
 def _active(hook):
-    """Return a launch hook, None in place of a chain without hooks, which costs time to call."""
+    """Return a launch hook, or None for a chain without hooks, which would take time to call."""
     return hook if getattr(hook, "calls", True) else None
 
 
 def load(kernel) -> None:
-    """Make a `CompiledKernel` ready to be launched."""
+    """Prepare a `CompiledKernel` to be launched."""
     if kernel.function is None:
-        # Triton shows a launcher to other threads before the function is loaded.
+        # Other threads can see Triton's launcher before the function is loaded.
         with _loading:
             check_whole(kernel)
             kernel._init_handles()
@@ -113,8 +113,8 @@ def launch(kernel, grid, args) -> None:
 class Executable:
     """A generated kernel, compiled on its first launch.
 
-    `options` are the forward's, which the plan's own go before; `chosen` are somebody's choice for
-    this kernel, which nothing changes. The others give way where the kernel does not fit.
+    `options` are the forward's; the plan's own take precedence. `chosen` are options that somebody
+    chose for this kernel, which are never changed. Others are reduced if the kernel does not fit.
     """
 
     def __init__(self, kernel: Kernel, target, options: dict, chosen=None):
@@ -124,14 +124,15 @@ class Executable:
         self.chosen = chosen or {}
         self.options = own_options(options, dict(kernel.options), self.chosen)
         self.compiled = None
-        # The text that was compiled, and whether what Triton made of it was wrong and is mended.
+        # The text that was compiled, and whether it was repaired since Triton miscompiled it.
         self.text = kernel.ttir
         self.is_mended = False
         self.fits = True
         self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
 
     def suitable(self, facts) -> tuple[Executable, ...]:
-        """Return what may be launched for these facts, as far as is known: variants, and this.
+        """Return the variants that may be launched for these facts, as far as is known, and this
+        kernel.
 
         The compiler prefers the first.
         """
@@ -139,7 +140,7 @@ class Executable:
         return (*suitable, self)
 
     def suited(self, facts) -> Executable:
-        """Return what to launch for these facts."""
+        """Return the kernel or variant to launch for these facts."""
         return self.suitable(facts)[0]
 
     def launch(self, grid, args) -> None:
@@ -148,7 +149,7 @@ class Executable:
         launch(self.compiled, grid, args)
 
     def compile(self) -> None:
-        """Compile unless that has been done; raises an `AutodiffError` if it is impossible."""
+        """Compile unless it has been compiled; raises an `AutodiffError` if it is impossible."""
         if self.compiled is None:
             with work(f"compiling kernel {self.kernel.name!r}"):
                 self.compiled = self._compile()
@@ -162,7 +163,8 @@ class Executable:
         return with_all_products(translate, self.options)
 
     def _loaded(self, path: str):
-        """Return what Triton makes of a file, or has in its cache, ready to be launched."""
+        """Return the compiled kernel for a file, from Triton's cache if possible, ready to be
+        launched."""
         with built_meanwhile(self.target, lambda: source_of(path, self.target)):
             plain = self._translate(path)
             compiled = ensure_right(plain, self._translate)
@@ -176,13 +178,13 @@ class Executable:
         return compiled
 
     def _load(self, path: str):
-        """Return what Triton makes of a file, whatever its cache holds."""
+        """Return the compiled kernel for a file, without using the cache."""
         try:
             return self._loaded(path)
         except OutOfResources:
             raise
         except Exception as error:
-            # Triton trusts the files of its cache. What it compiles is no such file.
+            # Triton does not check its cache files. Newly compiled text is not from the cache.
             compiling = comes_from(error, {Executable._translate.__code__})
             if not reads_disk() or (compiling and not is_of_cache(error)):
                 raise
@@ -214,12 +216,12 @@ class Executable:
                         f"kernel {self.kernel.name!r} cannot be loaded, as one that was launched "
                         f"before has failed: {error}. CUDA_LAUNCH_BLOCKING=1 shows which"
                     ) from error
-                # What was noted may be damaged.
+                # The noted text may be damaged.
                 again = ttir == noted
                 ttir = self._made() if again else self._other_form(error, ttir, path)
                 noted = None
             else:
-                # Triton would keep the parsed module for as long as the kernel lives.
+                # Triton would keep the parsed module as long as the kernel.
                 compiled.src.module = None
                 self.text = ttir
                 return compiled
@@ -246,10 +248,10 @@ class Executable:
         return other
 
     def _smaller(self, error: OutOfResources, ttir: str) -> str | None:
-        """Let a kernel that did not fit take less, by its options or in the text that is returned.
+        """Reduce the resources of a kernel that did not fit, by options or in the returned text.
 
-        Pipelining multiplies shared memory, and the backward holds more tiles than the forward;
-        warps share registers. None if there is nothing left to be done.
+        Pipelining multiplies shared memory, and the backward has more live tiles than the forward;
+        warps share registers. Returns None if nothing is left to reduce.
         """
         if error.name == "threads":
             warps = self._varied("num_warps") // 2
@@ -262,7 +264,7 @@ class Executable:
         return shorter if stages else None
 
     def _varied(self, name: str) -> int:
-        """Return an option's value, 1 if it was chosen."""
+        """Return an option that may be varied; 1 if somebody chose it."""
         return 1 if name in self.chosen else self.options.get(name, 1)
 
     def _limit(self, name: str, most: int) -> None:

@@ -1,6 +1,6 @@
-"""How launches with equal facts run: forward, what is kept, and which backward fits.
+"""How launches with equal facts run: the forward, what is kept, and which backward suits.
 
-An `Execution` is chosen once per set of facts (see `facts.py`) and then only follows lists.
+An `Execution` is made once for each set of facts (`facts.py`). Later launches follow its lists.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def _tensors(leaves) -> list[torch.Tensor]:
 
 
 class Execution:
-    """Forward and backward of one kernel at launches that share their facts.
+    """Forward and backward of one kernel, for launches that share their facts.
 
-    They are `planned` for gradients of these outputs, or (None) of all.
+    It is `planned` for gradients of these outputs, or (None) of all.
     """
 
     def __init__(self, state, wanted, choice, facts: Facts, planned=None):
@@ -52,10 +52,11 @@ class Execution:
         self._classify_outputs(plan, facts)
         self.backward = Backward(handle, choice.facts, state.spec)
         self._choose_saved(plan, facts)
-        # Tensors that arguments are views of, which get the gradient of what is around these.
+        # Arguments whose base, the tensor that they are a view of, gets the gradient of elements
+        # around.
         around = self.backward.around.values()
         self.based = tuple(a.argument for a in around if a.base is not None)
-        # Hooks on saved tensors may keep no more of these than they are given.
+        # Of these, the whole storage is kept; hooks on saved tensors may return just the tensor.
         self._surrounded = {a.argument for a in around if a.is_known} & {*self.kept}
         self._planned_for = planned
         if planned is not None and self.position.keys() <= set(planned):
@@ -75,7 +76,7 @@ class Execution:
             self._checked_forward = CheckedLaunch.of(forward, state.spec, plan)
 
     def _check_history(self, plan):
-        """Raise if an output's earlier contents have a history that the plan would cut off."""
+        """Raise if an output's old contents have a history in autograd that would be cut off."""
         spec = self.state.spec
         for i in self.wanted:
             if plan.arguments[i].stored and i not in plan.inputs:
@@ -86,7 +87,7 @@ class Execution:
                 )
 
     def _check_hazards(self, plan, facts):
-        """Raise if a value may travel from one argument to another through shared memory."""
+        """Raise if a value may flow from one argument to another through shared memory."""
         for hazard in plan.hazards:
             if facts.meet(hazard):
                 written, read = (self.state.spec.names[i] for i in (hazard.written, hazard.read))
@@ -98,7 +99,8 @@ class Execution:
                 )
 
     def _classify_outputs(self, plan, facts):
-        """Sort the outputs: updated in place, grafted onto their base, only marked as changed."""
+        """Sort the outputs: updated in place, grafted onto their base, or just marked as
+        changed."""
         spec = self.state.spec
         for a, b in facts.outputs_that_meet():
             if any(facts.tensors[j].dtype.is_floating_point for j in (a, b)):
@@ -137,7 +139,8 @@ class Execution:
         self.leaves_written = tuple(j for j in results if j in self.wanted)
 
     def _judge_stores(self, plan, facts):
-        """Find out what is known to go wrong with stores: races, and what is not autograd's."""
+        """Find problems with stores that are known now: races, and stores that autograd cannot know
+        of."""
         self.races, self.spills = {}, {}
         apart = {check.argument for check in plan.checks}
         for j in plan.cotangents():
@@ -153,13 +156,13 @@ class Execution:
             self._scalars |= set().union(*(store.used_arguments() for store in stores))
 
     def _choose_saved(self, plan, facts):
-        """Decide what of each argument that the backward reads is kept: a copy or itself."""
+        """Decide how to keep each argument that the backward reads: as a copy, or itself."""
         outputs = set(plan.outputs)
         overwritten = set(plan.snapshots)
         for i in self.backward.pointers:
             if i not in outputs and any(j in outputs for j in facts.aliases(i)):
                 overwritten.add(i)
-        # A kernel cannot write to what is not a tensor, as far as autograd is concerned.
+        # For autograd, a kernel cannot write to something that is not a tensor.
         kept = [i for i in self.backward.pointers if facts.tensors[i].is_tensor]
         self.copied = tuple(i for i in kept if i in overwritten)
         self.kept = tuple(i for i in kept if i not in overwritten)
@@ -171,15 +174,15 @@ class Execution:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is a backward for any gradients that may come."""
+        """Whether this backward is right for any gradients that may arrive."""
         return self.planned is None or self.spare is not None
 
     def surrounds(self, argument: int) -> bool:
-        """Whether what is kept of an argument is all of its storage."""
+        """Whether an argument's whole storage is kept."""
         return argument in self._surrounded
 
     def needed(self) -> tuple[frozenset[int], set[int], set[int]]:
-        """Return the arguments whose values, storage extents, and bases this depends on."""
+        """Return the arguments whose values, storage ranges, and bases this depends on."""
         scalars, spanned = self._scalars, self.backward.spanned()
         based = set(self.backward.around)
         if self.spare is None:
@@ -187,10 +190,11 @@ class Execution:
         return scalars | self.spare.scalars, spanned | self.spare.spanned(), based
 
     def _compile(self, kernel) -> None:
-        """Compile what the launch takes, and beside it what its backward is likely to."""
+        """Compile the launch's kernels, and beside them those that its backward will
+        probably need."""
         is_cuda = self.facts.device.type == "cuda"
         captures = is_cuda and torch.cuda.is_current_stream_capturing()
-        # Deriving may read memory, for which this thread has the stream.
+        # Deriving a plan may read memory, on this thread's stream.
         calls = [] if captures else [self._compile_ahead]
         if self._forward is not None:
             calls.append(self._forward.compile)
@@ -200,7 +204,7 @@ class Execution:
         self._is_compiled = True
 
     def _compile_ahead(self) -> None:
-        """Compile a backward before it is needed: what cannot be done is met again then."""
+        """Compile a backward in advance. Errors are ignored here, since they appear again later."""
         with suppress(Exception):
             upstream = self._foreseen()
             if upstream:
@@ -209,11 +213,11 @@ class Execution:
                 backward.compile()
 
     def _foreseen(self):
-        """Return the outputs that are likely to get a gradient, none if that cannot be told.
+        """Return the outputs that will probably get a gradient, none if that is not known.
 
-        What came for the latest launch comes again. The first time, it is the largest output:
-        others are statistics, most often, that only a backward written by hand would read, as mean
-        and deviation of a norm, or the log-sum-exp of attention.
+        These are the outputs of the latest launch that had gradients. The first time, it is the
+        largest output: others are mostly statistics, for a backward written by hand, like mean and
+        deviation of a norm, or the log-sum-exp of attention.
         """
         if self._planned_for is not None:
             return self._planned_for
@@ -326,7 +330,7 @@ class Execution:
         return tuple(results)
 
     def _seen(self, saved) -> list:
-        """Return saved tensors with arguments in place of all that is around them."""
+        """Return saved tensors, with the argument itself in place of its whole storage."""
         tensors = (self.facts.tensors[i] for i in self.kept)
         seen = [
             t.as_strided(facts.shape, facts.strides, t.storage_offset() + facts.span.lead)
@@ -337,7 +341,7 @@ class Execution:
         return [*seen, *saved[len(seen) :]]
 
     def _restore(self, saved):
-        """Return what hooks made of saved tensors with the layouts that the kernels expect."""
+        """Return saved tensors in the layouts that kernels expect, whatever hooks made of them."""
         tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
         for i, tensor in zip(tensors, saved, strict=False):
             if not has_memory(tensor):
@@ -357,7 +361,7 @@ class Execution:
         return [restore(t, *layout) for t, layout in zip(saved, layouts, strict=True)]
 
     def _blame_upstream(self, upstream, error):
-        """Raise `ArgumentError` if a transformation of the backward explains an error in it."""
+        """Raise `ArgumentError` if the backward failed because of a transformation around it."""
         functorch = torch._C._functorch
         for j, gradient in upstream.items():
             if functorch.is_functorch_wrapped_tensor(gradient) or (
@@ -376,10 +380,11 @@ class Execution:
     def _backward_for(self, upstream, changes=(), foreseen=False) -> Backward:
         """Return a backward for exactly these cotangents, or the one for all of them.
 
-        The forward could not know which outputs would receive a gradient, nor, if iterations are
-        counted, that the tapes would be too large, for which a plan asks for `changes`. If
-        gradients are missing that another forward need not save for, or come that none was planned
-        for, the next one will know: unless they are `foreseen` only.
+        The forward could not know which outputs would get a gradient. Nor could it know, if
+        iterations are counted, that tapes would be too large, for which the plan requests
+        `changes`. If gradients are missing for which another forward would save less, or there are
+        some that no forward was planned for, the next forward is planned accordingly, unless they
+        are only `foreseen`.
         """
         if self._is_unplanned(upstream):
             self.state.expect(self.wanted, upstream)
@@ -397,12 +402,12 @@ class Execution:
 
     @property
     def shown(self) -> Backward:
-        """The backward that runs if all outputs have a gradient, as far as that is known."""
+        """The backward that runs if all outputs have a gradient, as far as is known."""
         return self._tuned_backwards.get(self.backward, self.backward)
 
     @property
     def used(self) -> Backward:
-        """The backward for outputs of which gradients have come; what is `shown` if none have."""
+        """The backward for the outputs whose gradients have arrived; `shown` if none have."""
         upstream = dict.fromkeys(self.state.came.get(self.wanted, ()))
         if not upstream or self._is_unplanned(upstream):
             return self.shown
@@ -420,12 +425,12 @@ class Execution:
         return found or backward
 
     def _make_variant(self, live, changes, learns) -> Backward | None:
-        """Return a backward like the first that can run on what this forward kept.
+        """Return a backward like the first that can use what this forward kept.
 
-        If there is none, and the state `learns`, the next forward is another one.
+        If there is none, and the state `learns`, the next forward is planned for it.
         """
         keep_saving = self._plan.forward is not None
-        # What others reach need not be confined.
+        # A gradient that only other outputs need is not masked.
         ask = self.ask._replace(cotangents=live, save=keep_saving, confine=())
         choice = self.state.choose(ask.changed(changes), self.facts)
         backward = Backward(choice.handle, choice.facts, self.state.spec).give_to(self.based)

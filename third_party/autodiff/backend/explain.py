@@ -1,7 +1,7 @@
 """Texts about plans: the backward's TTIR, and how each gradient is computed, and why.
 
-The compiler states facts (`Plan.report`, see docs/plan.md); here they become sentences. Why things
-are as they are, its remarks say.
+The compiler states facts (`Plan.report`, see docs/plan.md), which become sentences here. Its
+remarks give the reasons.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def backward_text(plans) -> str:
 def report(plans, verbose: bool = False) -> str:
     """Return a description of `(state, plan, execution)` triples for people.
 
-    `verbose`, it ends with all remarks of the compiler.
+    With `verbose`, it ends with all remarks of the compiler.
     """
     lines = []
     for state, plan, execution in plans:
@@ -65,7 +65,7 @@ class _Explanation:
         self._objections = {} if execution is None else execution.objections
         self._wanted = () if execution is None else execution.wanted
         self._planned = None if execution is None else execution.planned
-        # Sizes are known once there was a launch.
+        # Sizes are known after a launch.
         self._sizes = None if execution is None else execution.shown.buffers
         self._based = () if execution is None else execution.based
         launches = () if execution is None else execution.shown.launches
@@ -143,7 +143,7 @@ class _Explanation:
         ran = self._ran[n]
         if ran.kernel.name != kernel.name:
             text += f"; {ran.kernel.name} for launches like this one"
-        # What the user or a measurement chose.
+        # Options that the user or a measurement chose.
         options = ", ".join(f"{name}={value}" for name, value in sorted(ran.chosen.items()))
         return f"{text} ({options})" if options else text
 
@@ -171,7 +171,7 @@ class _Explanation:
         return [term["position"] for term in self._terms(gradient, "loop", "index")]
 
     def _summed(self, gradient) -> str:
-        """Return what programs contribute to the same elements: those that differ in this."""
+        """Return, in words, in which numbers programs differ that add to the same elements."""
         used = [term["number"] for term in self._terms(gradient, "program")]
         numbers = []
         for check in gradient.checks:
@@ -216,13 +216,13 @@ class _Explanation:
         return lines + [f"    loaded at {self._access(load)}" for load in facts["loads"]]
 
     def _schedules(self, gradient) -> list[str]:
-        """Return which schedules were taken; where sums are atomic, why the others were not."""
+        """Return which schedules were used; if sums are atomic, why the others were not."""
         argument = gradient.argument
         meets = gradient.accumulate == "atomic" or gradient.remainder or not gradient.returned
         remarks = self._remarks
         failed = argument in self._objections and self._plan.asked is not None
         if failed:
-            # What was in the way of others than the one whose check failed.
+            # The reasons against schedules other than the one whose check failed.
             before = remarks_for(unchecked(self._plan.asked))
             remarks = [remark for remark in before if not remark.taken]
         about = [r for r in remarks if r.argument == argument and (meets or r.taken)]
@@ -321,7 +321,7 @@ class _Explanation:
             "independent": "no output with an upstream gradient depends on it",
         }
         argument, reason = entry["argument"], entry["reason"]
-        # The backward may have lost an argument that nothing is stored for.
+        # The backward may have dropped an argument that it does not store to.
         if reason == "unwanted" and argument in self._wanted:
             reason = "independent"
         return f"  no gradient of {self._names[argument]}: {reasons[reason]}"

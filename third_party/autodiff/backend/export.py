@@ -1,7 +1,7 @@
 """Kernels and their gradients as a Python module that needs PyTorch and Triton, and not us.
 
-It holds the forward kernel (which also stores what the backward reads, where it does), the backward
-kernels, an `autograd.Function`, and what is called: `kernel[grid](…)`, or the operation.
+It contains the forward kernel (with the stores for the backward, if any), the backward kernels, an
+`autograd.Function`, and what users call: `kernel[grid](…)`, or the operation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .source import python_of
 from .target import name_of
 from .whole_files import put
 
-# What comes after it is the same in all modules.
+# The code below this line is the same in all modules.
 _RULE = "# Assertions, memory, and sums of gradients."
 _FUNCTION = re.compile(r'(tt\.func public @)"?(\w+)"?(?=\()')
 
@@ -41,8 +41,9 @@ _FUNCTION = re.compile(r'(tt\.func public @)"?(\w+)"?(?=\()')
 def export(path, launches, stub=None) -> Path:
     """Write a module for `(state, plan, execution)` triples, the launches that `stub` makes.
 
-    Without a stub, these are of one kernel. Returns the path. The file is written whole or not at
-    all. Raises an `AutodiffError` for what a module cannot do, or if the file cannot be written.
+    Without a stub, they are launches of one kernel. Returns the path. The file is written
+    completely or not at all. Raises an `AutodiffError` if a module is not possible, or the file
+    cannot be written.
     """
     path = Path(path)
     if path.suffix != ".py" or not path.stem.isidentifier():
@@ -88,7 +89,7 @@ class Module:
     def __init__(self, launches: list[ExportedLaunch], stub, is_for_readers: bool = True):
         self._launches = launches
         self._stub = stub
-        # They want to know which constants are why. It takes time.
+        # Readers want names of constexprs for numbers, which take time to find.
         self._is_for_readers = is_for_readers
         self._kernel = launches[0].kernel_name
         self.nodes: list[Node] = []
@@ -120,7 +121,7 @@ class Module:
                     bundle.add(value)
         helpers = [*_together(bundle.constants[constants:]), *bundle.definitions[definitions:]]
         sections = [*user, f"{_RULE}\n\n\n{helpers[0]}", *helpers[1:], last]
-        # As ruff has it: constants follow imports closely, all else does not.
+        # As ruff formats it: constants directly below imports, two blank lines elsewhere.
         space = "\n\n" if constants else "\n\n\n"
         return self._head(bundle) + space + "\n\n\n".join(sections) + "\n"
 
@@ -198,22 +199,22 @@ class Module:
 
 
 def _arguments(kernel) -> list[int | None]:
-    """Return which arguments a kernel takes; None for what is not one."""
+    """Return the argument number for each parameter of a kernel; None for other operands."""
     return [index if kind == "argument" else None for kind, index in kernel.operands]
 
 
 def _together(lines: list[str]) -> list[str]:
-    """Return lines as one section, if there are any."""
+    """Join lines into one section, if there are any."""
     return ["\n".join(lines)] if lines else []
 
 
 def _import_order(line: str):
-    """Return the key by which ruff sorts imports: whole modules first, then parts of them."""
+    """Return ruff's sort key for imports: whole modules first, then names from them."""
     return line.startswith("from"), line.split()[1].lower()
 
 
 def _said_of(launch: ExportedLaunch) -> list[str]:
-    """Return what a launch was, for the head of a module."""
+    """Describe a launch for the head of a module."""
     spec, facts = launch.spec, launch.facts
     lines = []
     for i, (name, type_) in enumerate(zip(spec.names, spec.types, strict=True)):
@@ -232,7 +233,7 @@ def _said_of(launch: ExportedLaunch) -> list[str]:
 
 
 def without_kernel(stub, kernel: str) -> str:
-    """Return the source of a stub without its first parameter, which stands for `kernel` now."""
+    """Return a stub's source without its first parameter, replaced by the name `kernel`."""
     if not inspect.isfunction(stub):
         raise AutodiffError(
             f"stub {stub!r} is a {type(stub).__name__}: give autodiff a function, written with def"

@@ -1,6 +1,6 @@
-"""Arguments of an exported launch that have parts: tuples, and tensor descriptors.
+"""Arguments of an exported launch with components: tuples, and tensor descriptors.
 
-The node of autograd's graph takes the parts, for it sees tensors only where they are arguments.
+The autograd node takes the components, since autograd only sees tensors that are arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .python_text import call, targets
 
 
 def unpacked(of: ExportedLaunch) -> list[str]:
-    """Return the lines that take arguments apart, after asserting what they are."""
+    """Return the lines that unpack arguments, after asserting their types."""
     lines: list[str] = []
     names = dict(zip(of.spec.paths, of.variables, strict=True))
     for number, (name, type_) in enumerate(of.spec.kernel.src.signature.items()):
@@ -50,12 +50,12 @@ def _within(path, whole) -> bool:
 
 
 def _assigned(parts: list[str], value: str) -> str:
-    """Return the line that gives names to all parts of a value."""
+    """Return the line that names all components of a value."""
     return f"    {targets(parts)} = {value}" if parts else f"    {value}"
 
 
 def operands_of(of: ExportedLaunch) -> list[tuple[int, str]]:
-    """Return what the user's own kernel takes, by the arguments: descriptors as they are."""
+    """Return the operands of the user's own kernel, by argument; descriptors stay whole."""
     operands = []
     for i, (path, variable) in enumerate(zip(of.spec.paths, of.variables, strict=True)):
         if path[-1] == "base":
@@ -66,9 +66,9 @@ def operands_of(of: ExportedLaunch) -> list[tuple[int, str]]:
 
 
 def may_be_one(of: ExportedLaunch, i: int) -> bool:
-    """Return whether another launch may have 1 where this one has a number of 32 bits or less.
+    """Return whether another launch may have 1 for this integer of 32 bits or less.
 
-    Longer ones are declared, and Triton leaves those as they are.
+    Longer ones are annotated, and Triton does not specialize them.
     """
     known = of.facts.descriptors
     divisible = is_divisible(of, i) or i in known.aligned
@@ -76,16 +76,16 @@ def may_be_one(of: ExportedLaunch, i: int) -> bool:
 
 
 def is_divisible(of: ExportedLaunch, i: int) -> bool:
-    """Return whether the kernel was compiled for an argument that is a multiple of 16."""
+    """Return whether the kernel was compiled for multiples of 16 in this argument."""
     attributes = of.spec.kernel.src.attrs.get(of.spec.paths[i], ())
     return any(name == "tt.divisibility" for name, _ in attributes)
 
 
 def numbers_that_may_be_one(function: ast.FunctionDef, of: ExportedLaunch, operands) -> list[str]:
-    """Return the parameters of a kernel that Triton may take for the number 1 of Python.
+    """Return the parameters of a kernel that Triton may replace by the Python number 1.
 
-    The text uses them as numbers of the language. `operands` are
-    what it takes: numbers of arguments, and None for what is none.
+    The text uses them as values of the language. `operands` has an argument number for each
+    parameter, or None.
     """
     bare = set()
     for node in ast.walk(function):
@@ -96,17 +96,18 @@ def numbers_that_may_be_one(function: ast.FunctionDef, of: ExportedLaunch, opera
     return [p.arg for p, i in pairs if p.arg in bare and i is not None and may_be_one(of, i)]
 
 
-# A parameter of a printed kernel and its type, in a line of the head or, of a short one, above it.
+# A parameter of a printed kernel with its type: in a line of its own, or of a short header, in a
+# comment.
 _PARAMETER = re.compile(
     r"(?: +(\w+)(?:: tl\.\w+)?,  # |# (\w+): )(tl\.(?:u?int|b?float)\d+)(?:,.*)?$"
 )
 
 
 def with_types(text: str, kernels: dict) -> str:
-    """Return a module whose kernels make numbers that they are given what they were made for.
+    """Return a module whose kernels convert numbers to the types that they were compiled for.
 
-    `kernels` has, by name, the parameters that this is for; None: all of them. Triton takes an
-    integer that is 1 for a number of Python, and Inductor passes floats as float64.
+    `kernels` has the parameters concerned, by kernel name; None means all. Triton passes an integer
+    1 as a Python number, and Inductor passes floats as float64.
     """
     lines = text.split("\n")
     for function in reversed(ast.parse(text).body):

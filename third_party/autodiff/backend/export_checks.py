@@ -1,6 +1,6 @@
-"""What a launch has to be for an exported plan to hold, as assertions in Python.
+"""Assertions, as Python text, that a launch satisfies what an exported plan assumes.
 
-They say what `asking.Case` finds out about a launch: that every check holds, and what is assumed.
+They check the same as `asking.Case`: that every check holds, and every assumption.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .python_text import call, tuple_of
 
 
 class Unwritten(Exception):
-    """What has no form in Python: it is asserted that a launch is the one that was looked at."""
+    """Cannot be written in Python. Instead, the values of the exported launch are asserted."""
 
 
-# Of tables that are longer than this, nobody wants the text.
+# The longest table that is written into the text.
 _MOST_PINNED = 64
 
 _WAY_OUT = "export it as a launch that is simpler there, or keep calling it through this package"
 
 
 def refused(name: str, why: str, way_out: str = _WAY_OUT) -> AutodiffError:
-    """Return the error for a launch of a kernel that no module can stand for."""
+    """Return the error for a launch that cannot be exported."""
     return AutodiffError(f"kernel {name!r} cannot be exported: {why}; {way_out}")
 
 
 class Assertions:
     """Writes the assertions of one launch.
 
-    `text` writes expressions, `grid` is its own grid, `of` the `ExportedLaunch`.
+    `text` writes expressions, `grid` is the launch's grid, `of` the `ExportedLaunch`.
     """
 
     def __init__(self, of, text: Text, grid: str):
@@ -45,7 +45,7 @@ class Assertions:
         self.lines: list[str] = []
 
     def say(self, function: str, *arguments: str) -> None:
-        """Call a function of `exported.py`."""
+        """Write a call of a function of `exported.py`."""
         self.lines.append(call(f"{self._calls(function)}(", arguments, indent=4))
 
     def require(self, condition: str, message: str) -> None:
@@ -64,7 +64,7 @@ class Assertions:
         self.require(over, f"the kernels are for {text}")
 
     def pin(self, scalars, argument: int) -> None:
-        """Assert that a launch is this one in what decides about an argument."""
+        """Assert the exported values of the scalars and of the argument that decide something."""
         facts, like = self._facts, self._layouts[argument]
         self.say("require_same", '"the grid"', self._grid, str(tuple(facts.grid)))
         for i in sorted(scalars):
@@ -79,7 +79,7 @@ class Assertions:
         self.say("require_same", f'"the layout of {self._names[argument]}"', found, layout)
 
     def _pin_contents(self, i: int) -> None:
-        """Assert that a tensor holds the integers that it holds."""
+        """Assert that a tensor holds the same integers as in the exported launch."""
         contents, count = self._facts.scalars[i], self._facts.tensors[i].own.total
         if contents is None or count > _MOST_PINNED:
             raise refused(self._kernel, f"it depends on what {self._names[i]!r} holds")
@@ -87,13 +87,13 @@ class Assertions:
         self.say("require_same", f'"what {self._names[i]} holds"', self._held(i), str(numbers))
 
     def check(self, check) -> None:
-        """Assert what a check of addresses says; it has been found to hold."""
+        """Assert a check of addresses, which held in the exported launch."""
         with self.writing(check.used_arguments(), check.argument):
             self._check(check)
 
     @contextlib.contextmanager
     def writing(self, scalars, argument: int):
-        """Write what depends on scalars and an argument; pin these if it has no form."""
+        """Write an assertion about scalars and an argument; if that fails, pin their values."""
         written = len(self.lines)
         try:
             yield
@@ -130,7 +130,7 @@ class Assertions:
             self.say("require_distinct", f'"{name}"', listed)
 
     def _check_parts(self, check, filled: bool) -> None:
-        """Assert what a check says of the parts that programs have, which differ in length."""
+        """Assert a check of the ranges of programs, whose lengths differ."""
         name, parts = self._names[check.argument], parts_of(check, self._text, self._calls)
         if filled:
             like = self._layouts[check.argument]
@@ -157,12 +157,12 @@ class Assertions:
         return f"{self._calls('indices')}({', '.join([stride, listed, *given])})"
 
     def _every_axis(self, check) -> None:
-        """Assert that programs differ in no number that is not part of the address."""
+        """Assert that programs only differ in numbers that are part of the address."""
         named = [extent for dim in check.dims for _, extent in dim.digits]
         self._no_more_than_one(axis for axis in range(3) if ["grid", axis] not in named)
 
     def _sum(self, programs) -> None:
-        """Assert that programs differ in the numbers over which a gradient is summed."""
+        """Assert that the programs that are summed over only differ in these numbers."""
         axes = [e[1] for e in programs if isinstance(e, list) and e[0] == "pid"]
         if len(set(axes)) == len(programs):
             self._no_more_than_one(axis for axis in range(3) if axis not in axes)
@@ -170,14 +170,14 @@ class Assertions:
             self.say("box", *self._places(programs), "True")
 
     def _box(self, values, filled: bool) -> list[str]:
-        """Assert that each program has a place of its own; returns the extents of the box."""
+        """Assert that each program has its own position; returns the extents of the box."""
         found = self._give("extents")
         begin = f"{found} = {self._calls('box')}("
         self.lines.append(call(begin, [*self._places(values), str(filled)], indent=4))
         return [f"{found}[{number}]" for number in range(len(values))]
 
     def _places(self, values) -> tuple[str, str]:
-        """Return the grid, and a function from the numbers of a program to values."""
+        """Return the grid, and a function from program ids to values."""
         place = tuple_of(self._text.of(value) for value in values)
         return self._grid, f"lambda {', '.join(self._text.pids)}: {place}"
 
@@ -189,7 +189,7 @@ class Assertions:
                 self.require(condition, message)
 
     def inside(self, argument: int, spaces) -> None:
-        """Assert that what is reached is inside of a tensor."""
+        """Assert that all touched elements are inside of a tensor."""
         name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
@@ -198,9 +198,9 @@ class Assertions:
                 self.say("require_in_tensor", f'"{name}"', like, *map(self._text.of, ends))
 
     def _rehearse(self, function: str, argument: int, *given) -> None:
-        """Raise `Unwritten` if what is to be asserted does not hold for this launch.
+        """Raise `Unwritten` if the assertion would fail for this launch.
 
-        What is written may be more than what is reached.
+        The text may use an upper bound of the touched elements.
         """
         facts = self._facts
         tensor = facts.tensors[argument]
@@ -218,7 +218,7 @@ class Assertions:
             raise Unwritten(str(error)) from error
 
     def among(self, argument: int, spaces) -> None:
-        """Assert that what is reached are elements of a tensor, which may have gaps."""
+        """Assert that all touched elements are elements of a tensor, which may have gaps."""
         name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
@@ -230,7 +230,7 @@ class Assertions:
 
 
 def parts_of(check, text: Text, calls) -> str:
-    """Return the parts of a tensor that programs have, which differ in length, as Python."""
+    """Return the ranges of programs, whose lengths differ, as Python."""
     start, box = check.offset, []
     for dim in check.dims:
         own = []
@@ -252,9 +252,9 @@ def parts_of(check, text: Text, calls) -> str:
 
 
 def box_of(space) -> tuple:
-    """Return the first element of a box that holds what a space reaches, and its axes.
+    """Return the first element of a box that contains a space, and its axes.
 
-    These are `(count, stride)` pairs of expressions. Raises `Unwritten` if nobody knows.
+    These are `(count, stride)` pairs of expressions. Raises `Unwritten` if they are not known.
     """
     start, axes = space.offset, []
     for index in space.indices:
@@ -267,15 +267,15 @@ def box_of(space) -> tuple:
 
 
 def ends_of(space) -> tuple:
-    """Return the first and the last element that a space reaches, as expressions.
+    """Return the first and the last element that a space touches, as expressions.
 
-    Raises `Unwritten` if nobody knows.
+    Raises `Unwritten` if they are not known.
     """
     low = high = space.offset
     for index in space.indices:
         first, last = _ends(index)
         if not isinstance(index.stride, int):
-            # Without values it would end before it begins, and nobody knows where that is.
+            # For an empty range, the end would be before the beginning.
             last = ["max", last, first]
         ends = [["mul", index.stride, end] for end in (first, last)]
         low = ["add", low, _least(index.stride, ends)]
@@ -313,7 +313,7 @@ def _ends_of_digit(digit) -> tuple:
 
 
 def _is_of_programs(extent) -> bool:
-    """Whether programs choose the value of a digit."""
+    """Whether a digit has one value in each program."""
     return isinstance(extent, list) and extent[0] == "pids"
 
 

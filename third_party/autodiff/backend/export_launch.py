@@ -1,7 +1,7 @@
-"""One launch and its backward as Python: an `autograd.Function`, and what asserts and applies it.
+"""One launch and its backward as Python: an `autograd.Function`, and what checks and applies it.
 
-What runs is what `Execution` and `Backward` do for launches that share their facts. Here it is
-written out: expressions become Python, and facts that another launch may not have are asserted.
+The text does what `Execution` and `Backward` do for launches that share their facts. Expressions
+become Python, and facts that another launch may not have become assertions.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .memory import is_dense
 from .plan import Tallied
 from .python_text import call
 
-# Options that always stand in a launch.
+# Options that are always written in a launch.
 _SAID = ("num_warps", "num_stages")
 _USER_GRID = [["grid", axis] for axis in range(3)]
 
 
 class Names:
-    """Gives names of which no two are equal."""
+    """Makes names unique."""
 
     def __init__(self, taken=()):
         self._taken = set(taken)
 
     def give(self, wanted: str) -> str:
-        """Return the name, or with a number if something has it."""
+        """Return the name, with a number if it is taken."""
         name, number = wanted, 0
         while name in self._taken:
             number += 1
@@ -58,7 +58,7 @@ class Printed:
 
 
 def said_options(options: dict, target) -> dict:
-    """Return the options of a launch that are not what Triton takes anyway."""
+    """Return the options of a launch that differ from Triton's defaults."""
     usual = make_backend(target).parse_options({})
     return {
         name: value
@@ -70,8 +70,8 @@ def said_options(options: dict, target) -> dict:
 class ExportedLaunch:
     """Writes a launch: `execution` is how it runs, `backward` how its backward does.
 
-    `suffix` tells it from other launches of the kernel in the module. Raises an `AutodiffError`
-    for what no module can do.
+    `suffix` distinguishes it from other launches of the kernel in the module. Raises an
+    `AutodiffError` for what no module can do.
     """
 
     def __init__(self, execution, backward, suffix: str):
@@ -100,7 +100,7 @@ class ExportedLaunch:
     # --------------------------------------------------------------------------------------
 
     def _refuse(self) -> None:
-        """Raise for plans of which a module would only be half."""
+        """Raise an error for plans that a module could only partly do."""
         spec, plan, facts = self.spec, self.plan, self.facts
         reserved = {"torch", "triton", "tl", "math", "functools", "os"} & set(self.parameters)
         opaque = [spec.names[i] for i in spec.pointers if not facts.tensors[i].is_tensor]
@@ -125,9 +125,9 @@ class ExportedLaunch:
             )
 
     def _steps(self) -> list[list[Executable]]:
-        """Return the backward kernels in order, and of each all variants, the best first.
+        """Return the backward kernels in order, each as a list of variants, the best first.
 
-        Only one of them, if it was measured to be the best.
+        If one was measured to be the best, it is the only one.
         """
         steps = []
         for bound in self.backward.launches:
@@ -142,14 +142,14 @@ class ExportedLaunch:
 
     @property
     def executables(self) -> list[Executable]:
-        """All backward kernels, first the one that counts iterations, where that is needed."""
+        """All backward kernels, preceded by the counting kernel if there is one."""
         counting = [] if self.counting is None else [self.counting]
         own = (executable for step in self.steps for executable in step)
         return [*counting, *own, *(e for tallied in self.tallied.values() for e in tallied)]
 
     @cached_property
     def tallied(self) -> dict[int, Tallied]:
-        """The kernels around the others, of arguments of which additions are counted first."""
+        """By argument, the kernels that count additions first, and clear and round the gradient."""
         tallied = self.backward.handle.tallied
         return {s.argument: tallied[s.argument] for s in self.backward.shadows if s.is_tallied}
 
@@ -169,23 +169,23 @@ class ExportedLaunch:
 
     @cached_property
     def loose(self) -> set[int]:
-        """The arguments whose gradients may reach beyond a tensor, as far as checks tell."""
+        """The arguments whose gradients may be outside of the tensor, as far as checks tell."""
         return {g.argument for g in self.plan.gradients if not g.stays_inside}
 
     @cached_property
     def whole(self) -> set[int]:
-        """The arguments that are all that their storage holds, where that matters."""
+        """The arguments that must fill their storage."""
         matter = self.loose | self.plan.cotangents()
         return {i for i in matter if self.facts.tensors[i].is_whole}
 
     @cached_property
     def parts(self) -> set[int]:
-        """The arguments that are parts of what their storage holds, where that matters."""
+        """The arguments that are parts of their storage, where that matters."""
         return (self.loose | self.plan.cotangents()) - self.whole
 
     @cached_property
     def scattered(self) -> set[int]:
-        """The parts whose gradients are added up, and that have gaps or repeat elements."""
+        """Those of them whose gradients are added up, and that have gaps or repeated elements."""
         tensors = ((i, self.facts.tensors[i]) for i in self.parts & self.loose)
         return {i for i, tensor in tensors if not is_dense(tensor.shape, tensor.strides)}
 
@@ -199,24 +199,24 @@ class ExportedLaunch:
 
     @cached_property
     def variables(self) -> list[str]:
-        """What arguments are called in the module: parameters, and parts of these."""
+        """The names of arguments in the module: parameters, and components of these."""
         return [
             self.parameters[first] if not rest else self.part(self.parameters[first], *rest)
             for first, *rest in self.spec.paths
         ]
 
     def part(self, name: str, *path) -> str:
-        """Return a name for a part of a tuple or of a descriptor."""
+        """Return a name for a component of a tuple or descriptor."""
         return self.names.give("_".join(map(str, (name, *path))))
 
     @property
     def descriptors(self) -> list[str]:
-        """The parameters, or parts of them, that the forward takes as tensor descriptors."""
+        """The parameters, or components of them, that the forward takes as tensor descriptors."""
         return [] if self.plan.forward is not None else list(self.described.values())
 
     @cached_property
     def described(self) -> dict[tuple, str]:
-        """What tensor descriptors are called in the module, by their paths."""
+        """The names of tensor descriptors in the module, by path."""
         found = (path[:-1] for path in self.spec.paths if path[-1] == "base")
         return {
             path: self.part(self.parameters[path[0]], *path[1:])
@@ -227,7 +227,7 @@ class ExportedLaunch:
 
     @cached_property
     def constants(self) -> dict[str, object]:
-        """Values that the kernel was compiled for, by parameter."""
+        """The values that the kernel was specialized for, by parameter."""
         return self.spec.constants
 
     def is_declared_constant(self, number: int) -> bool:
@@ -239,7 +239,7 @@ class ExportedLaunch:
 
     @cached_property
     def _described(self) -> list[int]:
-        """Tensors of which the backward needs to know where elements are."""
+        """The tensors whose layout the backward needs."""
         needed = {g.argument for g in self.plan.gradients} | self.plan.cotangents()
         launch = self.plan.launch
         checks = (*self.plan.checks, *(launch.checks if launch is not None else ()))
@@ -256,13 +256,13 @@ class ExportedLaunch:
 
     @cached_property
     def layouts(self) -> dict[int, str]:
-        """Names for where elements of tensors are, by argument."""
+        """Names for the layouts of tensors, by argument."""
         return {i: self.names.give(f"like_{stem(self.variables[i])}") for i in self._described}
 
     def told_in(self, lines: list[str], *grids: str) -> dict[str, str]:
-        """Return the names that lines use of what a launch is, and how it says these.
+        """Return the names of facts of a launch that some lines use, and the expressions for them.
 
-        They are its grids, its numbers, and the layouts of its tensors.
+        These are its grids, its numbers, and the layouts of its tensors.
         """
         names, layout = self.variables, f"{self.call('Layout')}.of"
         told = {grid: grid for grid in grids}
@@ -278,7 +278,7 @@ class ExportedLaunch:
 
     @cached_property
     def is_replaced(self) -> bool:
-        """Whether the kernels are for other programs than the user's."""
+        """Whether the kernels are for another grid than the user's."""
         launch = self.plan.launch
         return launch is not None and [simplified(e) for e in launch.grid] != _USER_GRID
 
@@ -289,25 +289,25 @@ class ExportedLaunch:
 
     @cached_property
     def pids(self) -> list[str]:
-        """Names for the numbers of a program."""
+        """Names for program ids."""
         return [self.names.give(f"program_{axis}") for axis in range(3)]
 
     def call(self, name: str) -> str:
-        """Return what a function that modules have is called there."""
+        """Return the name in the module of a function from `exported.py`."""
         self.calls.add(name)
         return private(name)
 
     def has_no_backward_for(self, output: int) -> bool:
-        """Return whether the gradient of an output may matter, and was not exported."""
+        """Return whether an output may have a gradient for which no backward was exported."""
         planned = self.execution.planned
         if planned is not None and output not in planned:
             return True
         return output in self.execution.backward.cotangents - self.backward.cotangents
 
     def ends_of(self, argument: int, space) -> tuple | None:
-        """Return the first and the last element that contributions reach, as expressions.
+        """Return the first and the last element that contributions touch, as expressions.
 
-        None if these have no form, or would make more memory than the launch needs.
+        None if they cannot be written, or would take more memory than the launch needs.
         """
         try:
             ends = ends_of(space)
@@ -317,7 +317,7 @@ class ExportedLaunch:
         return ends if span.covering(*map(self.facts.evaluate, ends)) == span else None
 
     def span_of(self, i: int) -> str:
-        """Return the memory that the gradient of an argument has, as Python in a backward."""
+        """Return the range of memory for the gradient of an argument, as Python in a backward."""
         like = self.layouts[i]
         gradient = next((g for g in self.plan.gradients if g.argument == i), None)
         if gradient is None or gradient.stays_inside:
@@ -329,7 +329,7 @@ class ExportedLaunch:
             return span
         text = self.text(self.programs, True)
         for space in gradient.reach:
-            # Without a form, the launch has to be this one.
+            # Otherwise the values of this launch are used and asserted.
             ends = self.ends_of(i, space) or space.ends(self.facts.scalars, self.facts.grid)
             span += "" if ends is None else f".covering({', '.join(map(text.of, ends))})"
         for check in gradient.checks:
@@ -339,7 +339,7 @@ class ExportedLaunch:
         return span
 
     def held(self, i: int) -> str:
-        """Return the name of the integers that a tensor holds, as a tuple."""
+        """Return the name for the integers of a tensor, as a tuple."""
         if i not in self._held:
             self._held[i] = self.names.give(f"{self.variables[i]}_held")
         return self._held[i]
@@ -409,7 +409,7 @@ class ExportedLaunch:
 
 
 def _fits(executable: Executable) -> bool:
-    """Return whether a kernel fits on the chip; compiles it."""
+    """Return whether a kernel fits on the device; compiles it."""
     try:
         executable.compile()
     except DoesNotFit:
@@ -418,5 +418,5 @@ def _fits(executable: Executable) -> bool:
 
 
 def stem(name: str) -> str:
-    """Return what a parameter points to, by its name."""
+    """Return a pointer parameter's name without "_ptr" and the like."""
     return name.removesuffix("_ptr")

@@ -1,4 +1,4 @@
-"""What a module calls to launch a kernel: assertions of what was exported, then the node."""
+"""The function of a module that launches a kernel: assertions, then the autograd node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Launcher:
         self.of = of
 
     def text(self) -> str:
-        """Return the function that asserts what a launch has to be, and applies the node."""
+        """Return the function that checks a launch by assertions, and applies the node."""
         params = self.of.spec.kernel.src.fn.params
         declared = [
             name
@@ -77,7 +77,7 @@ class Launcher:
         return f"_check_{self.of.kernel_name}{self.of.suffix}"
 
     def _asserted(self) -> list[str]:
-        """Return the lines that assert what the kernels are for, of numbers and layouts alone."""
+        """Return the assertions about numbers and layouts that the kernels rely on."""
         plan = self.of.plan
         user_text = self.of.text(self.of.grid, True)
         user = Assertions(self.of, user_text, self.of.grid)
@@ -114,13 +114,13 @@ class Launcher:
         return list(dict.fromkeys([*user.lines, *own.lines]))
 
     def _of_reach(self, gradient, own: Assertions) -> None:
-        """Assert what decides how much memory contributions need, where that has no form."""
+        """Pin values that decide how much memory contributions need, if that cannot be written."""
         for space in gradient.reach:
             if self.of.ends_of(gradient.argument, space) is None:
                 own.pin(space.used_arguments(), gradient.argument)
 
     def _of_parts(self, user: Assertions, own: Assertions) -> None:
-        """Assert that what is around parts of tensors has no gradient, and is not stored to."""
+        """Assert that elements around parts of tensors have no gradient, and are not stored to."""
         plan, names = self.of.plan, self.of.spec.names
         for i in sorted(self.of.parts):
             if i in self.of.loose:
@@ -136,7 +136,7 @@ class Launcher:
                 user.inside(i, stores)
 
     def _of_stores(self, own: Assertions) -> None:
-        """Assert that programs store apart where nothing else says so."""
+        """Assert that programs store to different elements, unless something else ensures it."""
         plan, facts = self.of.plan, self.of.execution.facts
         apart = {check.argument for check in plan.checks}
         for j in sorted(plan.cotangents() - apart):
@@ -146,11 +146,11 @@ class Launcher:
             for check in holding[:1]:
                 own.check(check)
             if stores and not holding:
-                # They have been found to store apart, or the same.
+                # In the exported launch, they stored to different elements, or the same values.
                 own.pin(set().union(*(store.used_arguments() for store in stores)), j)
 
     def _of_descriptors(self, own: Assertions) -> None:
-        """Assert what the kernels know of descriptors besides their types."""
+        """Assert facts about descriptors that the kernels rely on, besides their types."""
         labels, values, known = self.of.spec.names, self.of.variables, self.of.facts.descriptors
         for part, value in known.known:
             value = bool(value) if self.of.spec.types[part] == "i1" else value
@@ -162,7 +162,7 @@ class Launcher:
             own.require(f"{values[part]} == {values[first]}", words)
 
     def _of_arguments(self) -> list[str]:
-        """Return the lines that assert what the kernel was compiled for, and who shares memory."""
+        """Return the assertions about specialized arguments, and about shared memory."""
         spec, facts = self.of.spec, self.of.facts
         own = Assertions(self.of, self.of.text(self.of.grid, False), self.of.grid)
         for i, (name, type_) in enumerate(zip(spec.names, spec.types, strict=True)):

@@ -1,4 +1,4 @@
-"""The node of autograd's graph that a module has for a launch: an `autograd.Function` as text."""
+"""The autograd node of an exported launch: an `autograd.Function` as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .python_text import call, laid_out, paragraph, targets, tuple_of
 
 
 class Node:
-    """Writes the node of a launch, which launches these kernels: one forward, several backward."""
+    """Writes the node for a launch, with one forward and several backward kernels."""
 
     def __init__(self, of: ExportedLaunch, forward: Printed, backward: list[Printed]):
         self.of = of
@@ -58,7 +58,7 @@ class Node:
         )
 
     def _name_operands(self) -> None:
-        """Give a name to all that kernels get: as they call it, where they agree."""
+        """Name all operands of the kernels: as the kernels do, where they agree."""
         self.operands: dict[tuple[str, int], str] = {}
         for i, name in enumerate(self.of.variables):
             self.operands["argument", i] = name
@@ -85,7 +85,7 @@ class Node:
         return self.operands[key]
 
     def _saved(self) -> list[tuple[str, str]]:
-        """Return the names of what is kept, and of what it is in the backward."""
+        """Return pairs of names: in the forward, and in the backward after it was saved."""
         execution, names = self.of.execution, self.of.variables
         kept = [(names[i], names[i]) for i in execution.kept]
         kept += [(self._copies[i], names[i]) for i in execution.copied]
@@ -155,9 +155,9 @@ class Node:
         return lines
 
     def _counted(self, sizes, device: str) -> list[str]:
-        """Return the lines that count iterations, if sizes depend on them.
+        """Return the lines that run the counting kernel, if sizes depend on it.
 
-        Of each loop, most of those that a program has.
+        Each counter is the largest trip count of any program.
         """
         if not any(used_counters(size) for size in sizes):
             return []
@@ -175,7 +175,7 @@ class Node:
         ]
 
     def _grid_of(self, kernel, text: Text, lines: list[str], indent: int) -> str:
-        """Return the grid of a kernel, which gets a name if it is computed."""
+        """Return the grid of a kernel; a computed one gets a name."""
         if kernel.grid is None:
             return self.of.programs
         axes = [simplified(e) for e in kernel.grid]
@@ -189,7 +189,7 @@ class Node:
         return name
 
     def _backward(self) -> list[str]:
-        """Return how the backward begins."""
+        """Return the first lines of the backward."""
         upstream = [self._operand("cotangent", j) for j in self.of.returned]
         told = ", ".join(self.of.spec.names[i] for i in self.of.plan.inputs)
         lines = [
@@ -205,7 +205,7 @@ class Node:
         return lines
 
     def _computed(self) -> list[str]:
-        """Return what the backward does with what was kept."""
+        """Return the lines of the backward that use what was saved."""
         names, text = self.of.variables, self.of.text(self.of.programs, True)
         lines = [
             f"        {names[i]} = {self.of.layouts[i]}.restored({names[i]})"
@@ -229,7 +229,8 @@ class Node:
         return [*lines, *self._results(text)]
 
     def _is_tallied(self, argument: int, text: Text) -> str:
-        """Return whether additions are counted first: a number that the backward kernels take."""
+        """Return the condition, as a number for the backward kernels, under which additions are
+        counted first."""
         return text.of(["min", 1, self.of.tallied[argument].tally.kernel.when])
 
     def _launch(self, executable, text: Text, indent: int) -> list[str]:
@@ -252,7 +253,7 @@ class Node:
         return lines
 
     def _memory(self, text: Text) -> list[str]:
-        """Return the lines that make what the kernels read and write besides arguments."""
+        """Return the lines that allocate what kernels read and write besides arguments."""
         plan = self.of.plan
         lines = []
         upstream = {j: self._operand("cotangent", j) for j in self.of.returned}
@@ -284,7 +285,7 @@ class Node:
                 )
         for shadow in self.of.backward.shadows:
             if ("rounded", shadow.argument) in self.operands:
-                # Where nobody counts, nothing is stored there.
+                # Without a tally, nothing is stored in this memory.
                 arguments = ["1", f"dtype={shadow.result}", f"device={device}"]
                 name = self._operand("rounded", shadow.argument)
                 lines.append(call(f"{name} = torch.empty(", arguments, indent=8))

@@ -1,6 +1,6 @@
-"""What modules that `export` writes have besides kernels: assertions, memory, sums of gradients.
+"""Functions for modules that `export` writes: assertions, memory, sums of gradients.
 
-A module gets those of these functions that it uses, as text (`bundle.py`).
+A module gets the text of those functions that it uses (`bundle.py`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .partials import ROUNDED_ALIKE, add_up, tile_of
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise an `AssertionError` unless a condition holds, also where Python leaves out asserts."""
+    """Raise an `AssertionError` unless a condition holds, even if Python skips asserts."""
     if not condition:
         raise AssertionError(message)
 
 
 def require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
-    """Raise unless an argument is a tensor of this dtype on this device, all that it stands for."""
+    """Raise unless an argument is a plain tensor of this dtype on this device."""
     is_tensor = isinstance(value, torch.Tensor)
     if not is_tensor:
         raise AssertionError(f"{name} was a tensor, it is {value!r}")
@@ -57,7 +57,7 @@ def require_integer(name: str, value, bits: int, divisor: int = 1) -> None:
 
 
 def require_same(name: str, value, given) -> None:
-    """Raise unless an argument is what the kernel was compiled for."""
+    """Raise unless an argument equals the value that the kernel was compiled for."""
     if type(value) is not type(given) or value != given:
         raise AssertionError(f"{name} was {given!r}, it is {value!r}")
 
@@ -71,16 +71,16 @@ def require_options(options: dict, given: dict) -> None:
 
 
 def parts(name: str, value, count: int) -> tuple:
-    """Return a tuple; raises unless it is one of so many parts."""
+    """Return a tuple; raises unless it has so many elements."""
     is_such = isinstance(value, tuple) and len(value) == count
     require(is_such, f"{name} was a tuple of {count}, it is {value!r}")
     return value
 
 
 def described(name: str, value, block: list[int]) -> tuple:
-    """Return what a descriptor of blocks is of: a tensor, its padding, its sizes, its strides.
+    """Return the components of a descriptor: a tensor, its padding, its sizes, its strides.
 
-    Raises unless it is one of such blocks. The padding is said to be NaN, or not.
+    Raises unless it has blocks of this shape. The padding is whether it is NaN.
     """
     is_such = isinstance(value, TensorDescriptor)
     require(is_such, f"{name} was a TensorDescriptor, it is {value!r}")
@@ -92,26 +92,26 @@ def described(name: str, value, block: list[int]) -> tuple:
 
 
 def integers_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    """Return what memory holds from a tensor's first to its last element; waits for the device."""
+    """Return the integers from a tensor's first to its last element; waits for the device."""
     count = extent(tensor.shape, tensor.stride())
     require(count <= 4096, f"{count} integers are too many to be read at a launch")
     return tuple(tensor.detach().as_strided((count,), (1,)).tolist())
 
 
 def at(held: tuple[int, ...], place: int) -> int:
-    """Return what a tensor holds at a place, counted from its first element on."""
+    """Return the integer at an index, counted from the tensor's first element."""
     require(0 <= place < len(held), f"integers are read at {place}, the tensor has {len(held)}")
     return held[place]
 
 
 def require_no_gradient(name: str, tensor) -> None:
-    """Raise if a gradient is wanted that nobody has exported."""
+    """Raise if a gradient is wanted that was not exported."""
     if isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled():
         raise AssertionError(f"{name} did not require a gradient: detach it, or export again")
 
 
 def require_no_part(name: str, tensor: torch.Tensor) -> None:
-    """Raise if a tensor is a part of another one, whose other parts may change meanwhile."""
+    """Raise if a tensor is a part of another one, whose other elements may change meanwhile."""
     if tensor._is_view() and tensor._base.numel() != tensor.numel():
         raise AssertionError(f"{name} was no part of another tensor, it is: clone it")
 
@@ -133,12 +133,12 @@ def require_one_device(tensors: dict, capability) -> None:
 
 @functools.cache
 def capability_of(device: torch.device) -> tuple[int, int]:
-    """Return what PyTorch says of a GPU."""
+    """Return a GPU's compute capability."""
     return torch.cuda.get_device_capability(device)
 
 
 def require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
-    """Raise unless just those tensors share memory with a written one that did, from one start."""
+    """Raise unless the same tensors as before share memory with a written one, at one start."""
     ranges = [(name, t.data_ptr(), t.data_ptr() + sum_of_bytes(t)) for name, t in tensors.items()]
     for place, (a, first, end) in enumerate(ranges):
         for b, other, other_end in ranges[place + 1 :]:
@@ -150,18 +150,18 @@ def require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
 
 
 def sum_of_bytes(tensor: torch.Tensor) -> int:
-    """Return how many bytes lie from the first to the last element."""
+    """Return the number of bytes from the first to the last element."""
     return extent(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
 def require_whole(name: str, like: Layout) -> None:
-    """Raise unless a tensor is all that its storage holds, each element once."""
+    """Raise unless a tensor fills its storage, with each element once."""
     if like.span != Span(0, like.size) or not is_dense(like.shape, like.strides):
         raise AssertionError(f"{name} was all that its storage holds, it is a part or repeats some")
 
 
 def require_dense(name: str, like: Layout) -> None:
-    """Raise unless a tensor has no gaps, and holds each element once."""
+    """Raise unless a tensor has no gaps, and has each element once."""
     if not is_dense(like.shape, like.strides):
         raise AssertionError(f"{name} had no gaps and repeated nothing, it has {like.strides}")
 
@@ -174,23 +174,23 @@ def require_cover(name: str, like: Layout, offset: int, dims) -> None:
 
 
 def require_distinct(name: str, dims) -> None:
-    """Raise unless no element is reached twice."""
+    """Raise unless no element is touched twice."""
     objection = repeat(dims)
     if objection is not None:
         raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
 
 
 def part(digits, bound: int | None = None) -> int:
-    """Return the length of a program's part: what `(step, extent)` digits add up to."""
+    """Return the length of a program's range: what `(step, extent)` digits add up to."""
     length = length_of(digits)
     require(length is not None, GAPS)
     return length if bound is None else min(length, bound)
 
 
 def counted_up(parts) -> list:
-    """Return those of programs' parts that hold anything, in the order of memory.
+    """Return the ranges of programs that are not empty, in the order of memory.
 
-    A part is where it starts, and the `(stride, length)` pairs of a box.
+    A range is its start, and the `(stride, length)` pairs of a box.
     """
     found = []
     for start, box in parts:
@@ -201,14 +201,14 @@ def counted_up(parts) -> list:
 
 
 def ends_of_parts(parts) -> tuple[int, int]:
-    """Return the first and the last element of programs' parts; 0 and -1 if there is none."""
+    """Return the first and the last element of programs' ranges; 0 and -1 if all are empty."""
     parts = counted_up(parts)
     ends = [start + sum(stride * (length - 1) for stride, length in box) for start, box in parts]
     return min((start for start, _ in parts), default=0), max(ends, default=-1)
 
 
 def met_by_parts(name: str, parts, first: int, count: int) -> torch.Tensor:
-    """Return how many of programs' parts hold each of so many elements, from the first on."""
+    """Return, for each of `count` elements from the first on, how many ranges contain it."""
     require(count < 1 << 31, f"{name}: parts of {count} elements are too many to be compared")
     met = torch.zeros(count, dtype=torch.int32, device="cpu")
     for start, box in counted_up(parts):
@@ -219,7 +219,7 @@ def met_by_parts(name: str, parts, first: int, count: int) -> torch.Tensor:
 
 
 def require_parts_cover(name: str, like: Layout, parts) -> None:
-    """Raise unless each element of a tensor is in one of programs' parts."""
+    """Raise unless each element of a tensor is in the range of one program."""
     words = f"the parts of {name} that programs have held each element once"
     first, last = ends_of_parts(parts)
     require(0 <= first and last < like.size, words)
@@ -229,14 +229,14 @@ def require_parts_cover(name: str, like: Layout, parts) -> None:
 
 
 def require_parts_distinct(name: str, parts) -> None:
-    """Raise unless no element is in two of programs' parts."""
+    """Raise unless no element is in the ranges of two programs."""
     first, last = ends_of_parts(parts)
     met = met_by_parts(name, parts, first, last - first + 1)
     require(not (met > 1).any(), f"the parts of {name} that programs have did not overlap")
 
 
 def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
-    """Raise unless what a storage holds from the first to the last element is a tensor's."""
+    """Raise unless all memory from the first to the last element belongs to a tensor."""
     lead, total = like.span
     held = max(first, -lead), min(last, total - lead - 1)
     if first <= last and not 0 <= held[0] <= held[1] < like.size:
@@ -244,9 +244,9 @@ def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
 
 
 def require_among(name: str, like: Layout, start: int, box) -> None:
-    """Raise unless all of a box are elements of a tensor, which may have gaps or repeat some.
+    """Raise unless all elements of a box are a tensor's, which may have gaps or repeat some.
 
-    The box are `(count, stride)` pairs from a start on.
+    The box is a list of `(count, stride)` pairs, from a start on.
     """
     held = merge(zip(like.shape, like.strides, strict=True))
     is_empty = any(count <= 0 for count, _ in box)
@@ -255,9 +255,9 @@ def require_among(name: str, like: Layout, start: int, box) -> None:
 
 
 def box(grid, place_of, filled: bool) -> list[int]:
-    """Return the extents of a box in which each program has a place of its own.
+    """Return the extents of a box in which each program has its own position.
 
-    Raises unless they have; and unless there is nothing else in it, if it is `filled`.
+    Raises if two programs share one, or, with `filled`, if a position is empty.
     """
     z, y, x = (range(extent) for extent in reversed(grid))
     places = [place_of(i, j, k) for k in z for j in y for i in x]
@@ -269,7 +269,7 @@ def box(grid, place_of, filled: bool) -> list[int]:
 
 
 class Layout(NamedTuple):
-    """Where the elements of a tensor are, in which storage, and what they are."""
+    """The layout of a tensor: storage, shape, strides, dtype."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -279,25 +279,25 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Layout:
-        """Return that of a tensor."""
+        """Return the layout of a tensor."""
         span = storage_span(tensor)
         return cls(tensor.shape, tensor.stride(), span, tensor.dtype, tensor.device)
 
     @property
     def size(self) -> int:
-        """The elements from the first to the last one."""
+        """The number of elements from the first to the last one."""
         return extent(self.shape, self.strides)
 
     def empty(self, dtype: torch.dtype) -> torch.Tensor:
-        """Return memory for a number for each element."""
+        """Return memory with the same layout."""
         return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
 
     def memory(self, dtype: torch.dtype, span: Span, zero: bool) -> torch.Tensor:
-        """Return memory for a number for each element of a span, seen from the tensor."""
+        """Return memory with the same layout, extended to a span around the tensor."""
         return allocate(self.shape, self.strides, span, dtype, self.device, zero)
 
     def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
-        """Return an upstream gradient as kernels read it; nothing is zero."""
+        """Return an upstream gradient in the layout that kernels read; None is zero."""
         if gradient is None:
             return self.memory(self.dtype, self.span, True)
         return lay_out(gradient, self.shape, self.strides, self.dtype, self.span)
@@ -308,12 +308,12 @@ class Layout(NamedTuple):
         return torch.empty_strided(shape, strides, dtype=dtype, device=self.device)
 
     def restored(self, kept: torch.Tensor) -> torch.Tensor:
-        """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""
+        """Return what autograd saved of a tensor in its own layout, which hooks may change."""
         return restore(kept, self.strides, self.span)
 
 
 def added_up(layouts, partials) -> list[torch.Tensor]:
-    """Return the gradients of tensors from equally many partial sums of each."""
+    """Return the gradients of tensors, given the same number of partial sums of each."""
     count = partials[0].shape[0]
     on_cpu = layouts[0].device.type == "cpu"
     if on_cpu or any(layout.dtype not in ROUNDED_ALIKE for layout in layouts):
@@ -329,7 +329,7 @@ def added_up(layouts, partials) -> list[torch.Tensor]:
 
 
 class Kernel:
-    """What launches a kernel and its gradients: `kernel[grid](…)`."""
+    """Launches a kernel with gradients: `kernel[grid](…)`."""
 
     def __init__(self, *launches):
         self._launches = launches

@@ -1,19 +1,29 @@
 """Integer expressions of a plan, evaluated on the host for one launch.
 
-An expression is an int or a list `[operator, operands…]`. Division follows C (it truncates);
-`floordiv` and `ceildiv` round down and up. `["maxpids", e]` is the maximum of `e` over all
-program ids of the grid, evaluated with numpy over the axes that `e` mentions. Expressions with
-`["pid", axis]` outside of it have a value per program, see `values_of_programs`. `["counted", n]`
-is what a counting kernel has left in counter n. Known to a launch are, for the tensor passed as
-argument i, `["extent", i]`, the elements from its first to its last one, `["span", i]`, those of
-its storage, `["lead", i]`, those of them before its first one, and `["pitch", i, n]`, how far rows
-lie apart that tiles of length n may hold (see memory.py); `["processors"]`, how many programs
-the device runs side by side; and `["shared"]`, `["parts"]` and `["deterministic"]`, 1 or 0, whether
-arguments share memory that the kernel writes, whether its outputs overlap or are parts of larger
-tensors, and whether no gradients may meet in atomics. `substitute` puts them in.
-`["coarsest", a, b]` is the largest power of two of which a multiple lies from a to b.
-`["element", i, e]` is the integer at place
-e of what argument i points to (see contents.py).
+An expression is an int or a list `[operator, operands…]`. Division truncates, as in C; `floordiv`
+and `ceildiv` round down and up. Other operators are:
+
+  * `["maxpids", e]`: the maximum of `e` over all program ids of the grid, evaluated with numpy
+    over the axes that `e` mentions. Outside of it, an expression with `["pid", axis]` has a value
+    for each program, see `values_of_programs`.
+  * `["counted", n]`: what a counting kernel has left in counter n.
+  * `["coarsest", a, b]`: the largest power of two with a multiple from a to b.
+  * `["element", i, e]`: the integer at index e of what argument i points to (see contents.py).
+
+The launch knows the values of the following ones; `substitute` puts them in. For the tensor passed
+as argument i:
+
+  * `["extent", i]`: the elements from its first to its last one.
+  * `["span", i]`: the elements of its storage.
+  * `["lead", i]`: the elements of its storage before its first one.
+  * `["pitch", i, n]`: the distance of rows that tiles of length n may have (see memory.py).
+
+And for the whole launch:
+
+  * `["processors"]`: how many programs the device runs side by side.
+  * `["shared"]`: 1 if memory that the kernel writes is shared by arguments, else 0.
+  * `["parts"]`: 1 if outputs overlap or are parts of larger tensors, else 0.
+  * `["deterministic"]`: 1 if gradients must not be added atomically, else 0.
 """
 
 from __future__ import annotations
@@ -25,7 +35,7 @@ import numpy
 from .arithmetic import coarsest, divided, remainder, square_root
 from .errors import CheckError, PlanError
 
-# Elements of one vectorised evaluation; a larger program space is walked in slices.
+# Elements of one vectorised evaluation; a larger grid is processed in slices.
 _CHUNK = 1 << 20
 
 
@@ -51,7 +61,8 @@ _BINARY = {
     "max": _maximum,
 }
 _DIVIDING = ("floordiv", "ceildiv", "div", "rem")
-# What a launch knows, and what it knows of tensors, and how many numbers say what is asked for.
+# Operators whose values a launch knows, without and with an argument; for the latter, how many
+# numbers follow.
 _OF_LAUNCHES = ("processors", "shared", "parts", "deterministic")
 _OF_TENSORS = {"extent": 1, "span": 1, "lead": 1, "pitch": 2}
 
@@ -108,7 +119,7 @@ def validate(expr, arguments: int, per_program: bool = False) -> None:
 
 
 def named(expr, operator: str) -> set[int]:
-    """Return the indices in `expr` of what `operator` reads by index, or knows of an argument."""
+    """Return the indices that `operator` has in `expr`."""
     if isinstance(expr, int):
         return set()
     own = {expr[1]} if expr[0] == operator else set()
@@ -116,7 +127,7 @@ def named(expr, operator: str) -> set[int]:
 
 
 def used_arguments(expr) -> set[int]:
-    """Return the indices of the kernel arguments that `expr` reads, or reads elements of."""
+    """Return the kernel arguments that `expr` reads, or reads elements of."""
     return named(expr, "arg") | named(expr, "element")
 
 
@@ -126,7 +137,7 @@ def used_counters(expr) -> set[int]:
 
 
 def substitute(expr, known):
-    """Return `expr` with values in place of what `known` has, functions by operator."""
+    """Replace the operators in `known` by values; those that are functions are called."""
     if isinstance(expr, int):
         return expr
     operator, *operands = expr
@@ -179,7 +190,7 @@ def _evaluate(expr, args, grid, pids):
 
 
 def _programs(axes, grid):
-    """Yield the ids along `axes` of all programs, in slices: arrays by axis."""
+    """Yield program ids along `axes`, in slices: an array for each axis."""
     total = math.prod(grid[axis] for axis in axes)
     for start in range(0, total, _CHUNK):
         linear = numpy.arange(start, min(start + _CHUNK, total), dtype=numpy.int64)
@@ -198,12 +209,12 @@ def _max_over_programs(expr, args, grid) -> int:
 
 
 def values_of_programs(exprs, args, grid) -> numpy.ndarray:
-    """Return the values of expressions in every program: a row per expression, as int64.
+    """Return the values of expressions in every program, as int64: a row for each expression.
 
     Ids along the first axis run fastest.
     """
     shape = tuple(reversed(grid))
-    # Arrays that broadcast, so that an expression is computed along the axes that it names only.
+    # Arrays that broadcast, so that an expression is only computed along axes that it mentions.
     pids = tuple(reversed(numpy.ogrid[tuple(slice(extent) for extent in shape)]))
     try:
         values = [numpy.asarray(_evaluate(e, args, grid, pids), numpy.int64) for e in exprs]
@@ -215,6 +226,6 @@ def values_of_programs(exprs, args, grid) -> numpy.ndarray:
 
 
 def values_at(expr, args, grid, pids) -> numpy.ndarray:
-    """Return the values of an expression in programs, the rows of `pids` being their ids."""
+    """Return the values of an expression in some programs; the rows of `pids` are their ids."""
     value = numpy.asarray(_evaluate(expr, args, grid, pids), numpy.int64)
     return numpy.broadcast_to(value, pids.shape[1:])

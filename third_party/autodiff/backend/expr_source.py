@@ -10,7 +10,7 @@ from collections.abc import Callable
 from .errors import AutodiffError
 from .expr import evaluate, named
 
-# How tightly operators bind, as Python has it; a call or a name binds tightest.
+# Python's precedence of operators; calls and names bind tightest.
 _SUM, _PRODUCT, _ATOM = range(3)
 _INFIX = {
     "add": ("+", _SUM),
@@ -18,16 +18,17 @@ _INFIX = {
     "mul": ("*", _PRODUCT),
     "floordiv": ("//", _PRODUCT),
 }
-# The function of an exported module that stands for an operator; see arithmetic.py.
+# The functions of arithmetic.py that stand for operators in an exported module.
 _CALLS = {"div": "divided", "rem": "remainder", "isqrt": "square_root", "coarsest": "coarsest"}
 _BUILTIN = {"min": "min", "max": "max"}
 
 
 class Text:
-    """Writes expressions; `known` says how what a launch knows is called, by operator.
+    """Writes expressions as Python; `known` has the names of values that a launch knows, by
+    operator.
 
-    `grid` is the name of a launch's grid, `pids` are names for the numbers of a program in it, and
-    `calls(name)` returns what a function that modules have is called.
+    `grid` is the name of a launch's grid, `pids` are names for program ids, and `calls(name)`
+    returns the name in the module of a function from `exported.py`.
     """
 
     def __init__(self, known: dict[str, Callable[..., str]], grid: str, pids, calls):
@@ -40,19 +41,19 @@ class Text:
         self._called: list[tuple[object, str]] = []
 
     def call(self, expr, name: str) -> None:
-        """Write the name in place of an expression from now on; a number stays one."""
+        """Use a name for an expression from now on; a constant stays one."""
         if not isinstance(simplified(expr), int):
             self._called.append((simplified(expr), name))
 
     def of(self, expr) -> str:
         """Return an expression as Python.
 
-        Raises an `AutodiffError` for what nobody has told.
+        Raises an `AutodiffError` for values that have no name.
         """
         return self._write(simplified(expr))[0]
 
     def programs(self, axes) -> str:
-        """Return what goes over programs that differ along some axes, for a comprehension."""
+        """Return the loops over programs along some axes, for a comprehension."""
         return " ".join(
             f"for {self.pids[a]} in range({self._grid}[{a}])" for a in sorted(axes, reverse=True)
         )
@@ -72,7 +73,8 @@ class Text:
         if operator in _INFIX:
             sign, level = _INFIX[operator]
             left = self._at_least(operands[0], level)
-            # What is taken away or divides does not come apart, nor a quotient that multiplies.
+            # Subtrahends and divisors keep their parentheses, and so does a quotient that is a
+            # factor.
             apart = operator in ("sub", "floordiv") or _is(operands[1], "floordiv")
             right = self._at_least(operands[1], level + apart)
             return f"{left} {sign} {right}", level
@@ -97,7 +99,7 @@ def _is(expr, operator: str) -> bool:
 
 
 def simplified(expr):
-    """Return an expression without what does nothing: factors of one, the smaller of two equals."""
+    """Simplify an expression: without factors of one, and without a minimum of equal numbers."""
     if isinstance(expr, int) or expr[0] in ("arg", "grid", "pid"):
         return expr
     operator, *operands = expr
@@ -106,7 +108,7 @@ def simplified(expr):
     if numbers and (operator in _INFIX or operator in ("ceildiv", "min", "max", "div", "rem")):
         return evaluate([operator, *operands], (), ())
     if operator in ("add", "mul", "min", "max") and isinstance(operands[0], int):
-        # Numbers last.
+        # Constants come last.
         operands.reverse()
     a, b = (*operands, None, None)[:2]
     nothing = {"add": 0, "sub": 0, "mul": 1, "ceildiv": 1, "floordiv": 1, "div": 1}

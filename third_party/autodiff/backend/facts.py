@@ -1,8 +1,8 @@
-"""What decides how a plan is executed: the grid, some scalars, the layouts and aliasing of tensors.
+"""Facts that decide how a plan runs: the grid, some scalars, layouts of tensors, shared memory.
 
-`FactKey` extracts these facts from a launch, cheaply, as a dictionary key. It extracts only what
-the plans seen so far depend on, so that a changing seed or an offset into a larger tensor does not
-make every launch a new one; when a plan turns out to need more, the key grows.
+`FactKey` extracts these facts from a launch, cheaply, as a dictionary key. It only extracts what
+the plans so far depend on, so that a changing seed or an offset into a larger tensor does not make
+every launch a new one. If a plan needs more, the key grows.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ Tensor = torch.Tensor
 
 
 def processors(device) -> int:
-    """Return how many programs a device runs side by side, one to a processor."""
+    """Return how many programs a device runs side by side, one on each processor."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).multi_processor_count
     return os.cpu_count() or 1
 
 
 def _is_part(tensor: Tensor) -> bool:
-    """Whether a tensor is a part of another one, whose other parts may change meanwhile."""
+    """Whether a tensor is a part of another one, whose other elements may change meanwhile."""
     return tensor._is_view() and tensor._base.numel() != tensor.numel()
 
 
 class Base(NamedTuple):
-    """Layout of the tensor that an argument is a view of, and where it starts seen from there."""
+    """Layout of the base, the tensor that an argument is a view of, and its start relative to the
+    view."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -43,7 +44,7 @@ class Base(NamedTuple):
 
     @classmethod
     def of(cls, tensor: Tensor) -> Base | None:
-        """Return that of a view through which its base gets a gradient; None for others."""
+        """Return the base of a view through which it gets a gradient; None for other tensors."""
         if not tensor._is_view() or tensor.grad_fn is None:
             return None
         base = tensor._base
@@ -76,21 +77,21 @@ class TensorFacts:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the storage holds nothing else."""
+        """Whether the tensor fills its storage."""
         return self.span == self.own and is_dense(self.shape, self.strides)
 
 
 class Facts:
-    """The facts of one launch, complete; `key` says on which of them a result may rely.
+    """The facts of one launch. A result may only rely on those that are in `key`.
 
-    `scalars` are the values of arguments, and the contents of those that are tensors.
+    `scalars` are the values of arguments; for tensors, their integer contents.
     """
 
     def __init__(self, key: FactKey, grid, leaves, aliasing):
         self.key = key
         self.grid = grid
         self.scalars = [v if isinstance(v, (int, float)) else None for v in leaves]
-        # What the kernel may change where it overlaps is not what a program will find.
+        # The kernel may change contents that overlap an output before a program reads them.
         overlapping = {i for a, b, *_ in aliasing for i in (a, b)}
         for i in key.pointers:
             if isinstance(leaves[i], Tensor) and i not in overlapping:
@@ -102,7 +103,7 @@ class Facts:
         self.spans: dict[int, Span] = {}
 
     def with_spans(self, spans: dict[int, Span]) -> Facts:
-        """Return the facts of a launch with this memory for gradients, where it is not the tensor's
+        """Return the facts of a launch with other memory for gradients than the tensors'
         storage."""
         facts = copy.copy(self)
         facts.spans = spans
@@ -113,7 +114,7 @@ class Facts:
         return self.spans.get(i, self.tensors[i].span)
 
     def with_grid(self, grid) -> Facts:
-        """Return the facts of a launch that does the same with another grid."""
+        """Return the facts of a launch with another grid that does the same."""
         facts = copy.copy(self)
         facts.grid = grid
         return facts
@@ -140,7 +141,7 @@ class Facts:
         return pitch(tensor.shape, tensor.strides, length)
 
     def outputs_that_meet(self):
-        """Yield the pairs of outputs that have a place in memory in common."""
+        """Yield the pairs of outputs that share memory."""
         for a, b, distance, _ in self.aliasing:
             first, second = (
                 (t.shape, t.strides, t.dtype.itemsize) for t in (self.tensors[a], self.tensors[b])
@@ -149,9 +150,10 @@ class Facts:
                 yield a, b
 
     def keeps_outputs(self) -> bool:
-        """Whether outputs hold what the kernel has stored as long as PyTorch sees no change.
+        """Whether outputs keep what the kernel has stored as long as PyTorch notices no change.
 
-        Of a part of a tensor it takes what changes another part for one, a later launch perhaps.
+        For PyTorch, a change of one part of a tensor is a change of all parts: a later launch may
+        cause it.
         """
         parts = (t.is_part for t in map(self.tensors.get, self.key.outputs) if t.is_tensor)
         return not any(self.outputs_that_meet()) and not any(parts)
@@ -165,7 +167,7 @@ class Facts:
                 yield a
 
     def meet(self, hazard) -> bool:
-        """Whether the tensors of this launch make a `Hazard` of its plan come true."""
+        """Whether the tensors of this launch share memory in the way that a `Hazard` excludes."""
         for a, b, _, together in self.aliasing:
             if {a, b} == {hazard.written, hazard.read}:
                 return (
@@ -192,7 +194,7 @@ class FactKey:
         self.spanned: tuple[int, ...] = ()
         self.based: tuple[int, ...] = ()
         written = set(outputs)
-        # Overlap matters only where something is written.
+        # Shared memory only matters if it is written.
         self._pairs = tuple(
             (a, b, a in written and b in written)
             for n, a in enumerate(pointers)
@@ -202,7 +204,7 @@ class FactKey:
         self._extents: dict = {}
 
     def covers(self, scalars, spanned, based) -> bool:
-        """Return whether the key holds these scalars, spans and bases."""
+        """Return whether the key contains these scalars, spans and bases."""
         return (
             set(scalars) <= set(self.scalars)
             and set(spanned) <= set(self.spanned)
@@ -210,16 +212,16 @@ class FactKey:
         )
 
     def grow(self, scalars, spanned, based) -> None:
-        """Make the key hold these scalars, spans and bases, too."""
+        """Add these scalars, spans and bases to the key."""
         self.scalars = tuple(sorted({*self.scalars, *scalars}))
         self.spanned = tuple(sorted({*self.spanned, *spanned}))
         self.based = tuple(sorted({*self.based, *based}))
 
     def extract(self, grid, leaves):
-        """Return the key of a launch and its aliasing.
+        """Return the key of a launch, and which arguments overlap.
 
-        That is the pairs of arguments that overlap, if both are written how many bytes after the
-        first the second starts, and whether they start together.
+        For each pair of arguments that overlap: if both are written, how many bytes the second
+        starts after the first, and whether they start together.
         """
         layouts = []
         for i in self.pointers:

@@ -1,9 +1,10 @@
-"""How many floating-point operations an operator needs, counted as PyTorch counts: products alone.
+"""How many floating-point operations an operator needs, by PyTorch's rule: only products count.
 
-A product of M×K and K×N elements counts 2·M·N·K, each time that a program comes to it. Bounds of
-loops, and conditions, are computed for all programs of a launch from its scalar arguments. Where
-a condition depends on more than that, both sides count: an upper bound. So does a loop whose end is
-at most what scalars say, with a warning. One that runs as often as data say is an error.
+A product of M×K and K×N elements counts 2·M·N·K, each time that a program executes it. Loop bounds
+and conditions are computed for all programs of a launch from its scalar arguments. If a condition
+depends on more than that, both sides count: an upper bound. If only an upper bound of a loop's end
+is known from scalars, the loop counts with that, and a warning. If a trip count depends on data
+alone, that is an error.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _OPERATIONS = {
     "arith.trunci": lambda a: a,
     "arith.index_cast": lambda a: a,
 }
-# What grows with each operand, and what does with the first, if the second is not negative.
+# Operations that increase with each operand; and with the first one, if the second is not negative.
 _RISING = {"arith.addi", "arith.maxsi", "arith.extsi", "arith.trunci", "arith.index_cast"}
 _RISING_WITH_FIRST = {"arith.muli", "arith.divsi"}
 _COMPARISONS = {
@@ -72,7 +73,7 @@ _COMPARISONS = {
 
 
 class _Programs:
-    """The programs of one launch, of which all scalars are known that depend on no memory."""
+    """The programs of one launch. All scalars are known that do not depend on memory."""
 
     def __init__(self, name: str, ttir: str, grid, arguments):
         self._name, self._grid = name, grid
@@ -81,7 +82,7 @@ class _Programs:
         lines = [line.split(" loc(")[0].strip() for line in raw]
         names = re.findall(r"(%[\w$.#-]+): ", raw[start])
         self._values = dict(zip(names, arguments, strict=True))
-        # Of what is not known, upper bounds.
+        # Upper bounds of values that are not known.
         self._most: dict = {}
         programs = numpy.arange(math.prod(grid), dtype=numpy.int64)
         self._pids = (
@@ -100,7 +101,7 @@ class _Programs:
         return int(self._flops(body).sum())
 
     def _region(self, place: int):
-        """Return the operations of a region, with regions of theirs, and where it ends."""
+        """Return the operations of a region, with their own regions, and the line where it ends."""
         found = []
         while not self._lines[place].startswith("}"):
             line, regions = self._lines[place], []
@@ -116,7 +117,7 @@ class _Programs:
         return found, place
 
     def _flops(self, body):
-        """Return the operations that each program does in a region."""
+        """Return the number of floating-point operations of each program in a region."""
         total = numpy.zeros(self._count, numpy.int64)
         for line, regions in body:
             if regions:
@@ -188,7 +189,8 @@ class _Programs:
         self._values[result] = value
 
     def _bound(self, operation: str, names):
-        """Return what a value is at most, of which not all operands are known; None if unknown."""
+        """Return an upper bound of a value of which not all operands are known; None if there is
+        none."""
         exact = [self._values.get(name) for name in names]
         most = [self._most.get(n) if v is None else v for n, v in zip(names, exact, strict=True)]
         if operation == "arith.minsi":
@@ -213,7 +215,7 @@ def _product(line: str) -> int:
     """Return the operations of a product, from its types."""
     types = line[line.index(" : ") :]
     shapes = [[int(n) for n in shape.split("x")[:-1]] for shape in _SHAPES.findall(types)]
-    # Two numbers of four bits share a byte.
+    # Two 4-bit numbers share a byte.
     inner = shapes[0][-1] * (2 if "lhs = e2m1" in line else 1)
     return 2 * math.prod(shapes[-1]) * inner
 
@@ -223,9 +225,9 @@ def _multiplies(body) -> bool:
 
 
 def count(op, args, kwargs, wanted=None) -> int:
-    """Return the operations of a call of an operation, or of the gradients that are wanted.
+    """Return the operations of a call, or of the gradients that are wanted.
 
-    An operation, or what stands for one, has a `kernel`, and a `preview` of its launches.
+    `op` has a `kernel`, and a `preview` of its launches.
     """
     leaves = tree_leaves(args)
     places = {id(leaves[n]) for n in wanted} if wanted is not None else None
@@ -294,7 +296,7 @@ def _operand(kind, index, leaves, plan, facts):
 
 
 def register_formulas(op, forward, backward) -> None:
-    """Let PyTorch's counter know what a registered operator and its gradients need."""
+    """Tell PyTorch's counter the operations of a registered operator and its gradients."""
 
     @register_flop_formula(forward, get_raw=True)
     def count_forward(*args, out_val=None, **kwargs):

@@ -1,7 +1,7 @@
-"""What Triton does to a kernel once it has read its Python, for kernels that come as text.
+"""Runs the passes that Triton applies to Python code on kernels that are given as text.
 
-Its passes run on what its front end makes, and not on TTIR that is given. A derived kernel goes
-through them, so that it is what Triton makes of the Python that it is printed as.
+Triton applies these passes to what its frontend makes, but not to TTIR that it is given. A derived
+kernel goes through them, so that it is the same as its printed Python compiles to.
 """
 
 from __future__ import annotations

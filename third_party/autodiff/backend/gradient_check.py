@@ -24,10 +24,10 @@ from .waiting import work
 
 Tensor = torch.Tensor
 
-# How far a right gradient may be from the truth, relative to the size of a typical element. In
-# half precision some units in the last place, for each value on the way is rounded; in float32,
-# what TF32 products and approximate functions of GPUs make of it; in float64, what finite
-# differences leave.
+# How far a right gradient may be from the true one, relative to the size of a typical element. In
+# half precision, several units in the last place, since intermediate values are rounded. In
+# float32, the error of TF32 products and of approximate functions on GPUs. In float64, the error of
+# finite differences.
 TOLERANCES = {
     torch.float64: 1e-6,
     torch.float32: 1e-3,
@@ -35,13 +35,13 @@ TOLERANCES = {
     torch.bfloat16: 10 * torch.finfo(torch.bfloat16).eps,
 }
 _FLOAT8_TOLERANCE = 0.5
-# Two step sizes, relative to the size of a typical element, tell a kink from a curve.
+# Two step sizes, relative to the size of a typical element: they distinguish kinks from curvature.
 _STEPS = (2.0**-13, 2.0**-16)
 
 
 @dataclass
 class Mismatch:
-    """A gradient, or an output, that is not what it should be."""
+    """A gradient, or an output, that is wrong."""
 
     name: str
     where: str
@@ -58,7 +58,7 @@ class Mismatch:
 
 @dataclass
 class InputReport:
-    """What was compared of one input's gradient."""
+    """The comparisons of one input's gradient."""
 
     name: str
     size: int
@@ -79,7 +79,7 @@ class InputReport:
 
 @dataclass
 class GradientReport:
-    """What `check` compared, and what was wrong."""
+    """What `check` has compared, and the mismatches."""
 
     operation: str
     rtol: float
@@ -134,7 +134,7 @@ class _Loss:
         return [snapshot(v) if isinstance(v, Tensor) else v for v in self._point]
 
     def start(self, weights) -> None:
-        """Fix the upstream gradients, None for outputs that are not looked at."""
+        """Set the upstream gradients, None for outputs that do not count."""
         self.weights = weights
         self._value, self._magnitude = self._evaluate(self.outputs)
 
@@ -159,21 +159,21 @@ class _Loss:
         return self._evaluate(self._reference.evaluate(inputs))[0]
 
     def slopes(self, n: int, places, direction) -> _Slopes:
-        """Return the slopes at elements `places` of input `n`, moved together in `direction`."""
+        """Return the slopes when elements `places` of input `n` move together in `direction`."""
         gaps = []
         for step in _STEPS:
             step *= self.size(n)
             up = self._at(n, places, step * direction) - self._value
             down = self._value - self._at(n, places, -step * direction)
             gaps.append(abs(up - down) / step)
-        # At a kink the one-sided slopes stay apart as the step shrinks.
+        # At a kink, the one-sided slopes stay different as the step gets smaller.
         apart = gaps[1] > gaps[0] / 2 and gaps[1] > 4 * self.noise(n) + 1e-6 * abs(up + down) / step
         smooth = math.isfinite(gaps[1]) and not apart
         low, high = sorted((up / step, down / step))
         return _Slopes((up + down) / (2 * step), low, high, smooth)
 
     def noise(self, n: int) -> float:
-        """Return how far rounding may take a slope."""
+        """Return the error that rounding may cause in a slope."""
         return 8 * torch.finfo(torch.float64).eps * self._magnitude / (_STEPS[1] * self.size(n))
 
 
@@ -235,7 +235,7 @@ class _Checker:
         self.differentiable = [y.requires_grad for y in self.outputs]
         if not any(self.differentiable):
             raise ArgumentError("no output depends on an input that requires a gradient")
-        # What is compared lies in host memory, whatever PyTorch's default device is.
+        # Comparisons are done in host memory, whatever PyTorch's default device is.
         self.generator = torch.Generator("cpu").manual_seed(seed)
         upstream = [self._upstream(y) if d else None for y, d in self._outputs()]
         used = [n for n, d in enumerate(self.differentiable) if d]
@@ -280,7 +280,7 @@ class _Checker:
         return max((t.dtype for t in tensors), key=lambda dtype: torch.finfo(dtype).eps)
 
     def compare_outputs(self) -> None:
-        """The reference judges nothing unless it computes what the operation does."""
+        """Compare outputs: the reference is only valid if it computes the same as the operation."""
         pairs = zip(self.outputs, self.loss.outputs, self.differentiable, strict=True)
         for n, (output, truth, differentiable) in enumerate(pairs):
             if not differentiable or not truth.numel():
@@ -332,7 +332,7 @@ class _Checker:
         found.directions = directions
 
     def _sample(self, got, elements: int) -> list[int]:
-        """Return the elements to look at: all of them, or the largest gradients and random ones."""
+        """Return the elements to compare: all of them, or the largest gradients and random ones."""
         if got.numel() <= elements:
             return list(range(got.numel()))
         size = got.abs().nan_to_num(nan=math.inf)
@@ -358,7 +358,7 @@ class _Checker:
         self.report.mismatches.append(Mismatch(found.name, where, shown, got, tolerance))
 
     def _miss(self, n, places, direction, got):
-        """Return by how much a direction's slope is missed, and how much is tolerated."""
+        """Return the error of a direction's slope, and the tolerance."""
         slope = self.loss.slopes(n, places, direction)
         terms = got[places] * direction
         tolerance = self.report.rtol * (abs(slope.central) + terms.norm().item())
@@ -375,7 +375,7 @@ class _Checker:
         return error <= tolerance
 
     def _bisect(self, n, places, direction, got) -> int:
-        """Return the element that a disagreeing direction leads to."""
+        """Return the element that is responsible for a wrong slope in a direction."""
         while len(places) > 1:
             middle = len(places) // 2
             halves = ((places[:middle], direction[:middle]), (places[middle:], direction[middle:]))
@@ -395,7 +395,7 @@ class _Checker:
 
 
 def _names(op, count: int) -> list[str]:
-    """Return what to call each input: by its number and the parameter's name, if that is known."""
+    """Return names for inputs: the number, and the parameter's name if it is known."""
     stub = getattr(op, "stub", None)
     try:
         names = list(inspect.signature(stub or op).parameters)[stub is not None :]

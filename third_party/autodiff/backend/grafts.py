@@ -1,4 +1,4 @@
-"""Views that a kernel wrote, and the history of what was written; modules have this, too."""
+"""Gives views that a kernel wrote an autograd history; exported modules contain this, too."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import torch
 
 
 class Graft(torch.autograd.Function):
-    """Gives a view that a kernel wrote to the history of the values written.
+    """Makes a view that a kernel wrote depend on the values written, for autograd.
 
-    Autograd lets a function with a single output update a view; a launch may have several. The
-    launch returns aliases instead, which are grafted one by one. No data moves.
+    Autograd lets a function with a single output update a view; a launch may have several outputs.
+    So the launch returns aliases, and each view gets the history of its alias. No data is copied.
     """
 
     @staticmethod
@@ -22,20 +22,20 @@ class Graft(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         """Return the gradient of what was written."""
-        # What the view held before reaches its gradient through the launch, if at all. The zero
-        # must be there: without it, autograd drops the gradient of the rest of the base.
+        # The view's old contents get their gradient through the launch, if at all. The zero is
+        # needed: without it, autograd drops the gradient of the rest of the base.
         if gradient is None:
             return None, None
         return gradient.new_zeros(()).expand_as(gradient), gradient
 
 
 def graft(views, aliases, kind=Graft) -> None:
-    """Give views the history of their aliases, by nodes of a `kind`."""
-    # The launch has counted the change already, before it saved anything.
+    """Give views the history of their aliases, by autograd nodes of a `kind`."""
+    # The launch has increased the versions already, before it saved anything.
     with torch.autograd._unsafe_preserve_version_counter(views):
         for view, alias in zip(views, aliases, strict=True):
             kind.apply(view, alias)
     for view in views:
-        # A view renews its history when its version has changed; make it match this version now,
-        # lest a later version be mistaken for it.
+        # A view updates its history when its version has changed. It is updated for this version
+        # now, so that a later version is not mistaken for it.
         _ = view.grad_fn

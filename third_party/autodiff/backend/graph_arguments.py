@@ -1,8 +1,8 @@
-"""Arguments of a traced launch: tensors and numbers of a graph, and constants that say the rest.
+"""Arguments of a traced launch: tensors and numbers of a graph, and constants for the rest.
 
 A description is a list of pairs: ("tensor", dtype), ("int", None), ("float", None), or ("constant",
-value); before the parts of a tuple comes ("tuple", how many), before those of a tensor descriptor
-("descriptor", rank).
+value). A pair ("tuple", count) precedes the elements of a tuple, and ("descriptor", rank) the
+components of a tensor descriptor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
 class FlatArguments:
-    """What a graph knows of arguments; `described` has kinds and values one after the other."""
+    """Arguments as a graph knows them; `described` alternates kinds and values."""
 
     def __init__(self):
         self.tensors: list[Tensor] = []
@@ -27,7 +27,7 @@ class FlatArguments:
         self.described: list = []
 
     def add(self, value, is_constant: bool = False) -> None:
-        """Take an argument apart; Dynamo reads this."""
+        """Flatten an argument; Dynamo reads this function."""
         if isinstance(value, Tensor):
             self.tensors.append(value)
             self.described += ("tensor", value.dtype)
@@ -35,7 +35,7 @@ class FlatArguments:
             self.described += ("descriptor", len(value.shape))
             for part in (value.base, *value.shape, *value.strides[:-1]):
                 self.add(part)
-            # Rows are dense, which a descriptor asserts when it is made.
+            # Rows are contiguous, which a descriptor asserts when it is made.
             for part in (1, *value.block_shape, value.padding):
                 self.described += ("constant", constant(part))
         elif isinstance(value, tuple) and not is_constant:
@@ -53,19 +53,19 @@ class FlatArguments:
 
 
 def constant(value):
-    """Return a value for which a graph is made; of a symbol it is the one that is traced with."""
+    """Return the value that a graph is specialized for; for a symbol, the one it is traced with."""
     if isinstance(value, (bool, torch.SymBool)):
         return True if value else False  # noqa: SIM210
     return operator.index(value) if isinstance(value, (int, torch.SymInt)) else value
 
 
 def identity(value) -> str:
-    """Return what tells a constant from others: a function of a kernel by its source."""
+    """Return a text that identifies a constant; a function of a kernel by its source."""
     return getattr(value, "cache_key", None) or repr(value)
 
 
 def assembled(described: Iterator, following: dict[str, Iterator]):
-    """Return an argument from its description, and what follows of each kind in a graph."""
+    """Rebuild an argument from its description, and the graph's values of each kind."""
     kind, value = next(described)
     if kind in following:
         return next(following[kind])
@@ -79,7 +79,7 @@ def assembled(described: Iterator, following: dict[str, Iterator]):
 
 
 def paths(described: Iterator, count: int) -> list[tuple]:
-    """Return where the tensors of `count` arguments are: numbers, and "base" in a descriptor."""
+    """Return the paths of tensors among `count` arguments: numbers, and "base" in a descriptor."""
     found: list[tuple] = []
 
     def look(path):

@@ -1,8 +1,9 @@
-"""The backward of an eager launch in a graph that compiled autograd makes: one operator.
+"""The backward of an eager launch in a graph of compiled autograd: one operator.
 
-Dynamo reads `record` in place of the node's backward. What differs from one run of the graph to
-the next is an argument of the operator: gradients, saved tensors, and numbers that the node is
-given when compiled autograd looks for a graph. One of them tells the node, which knows the rest.
+Dynamo reads `record` instead of the node's backward. Values that change from one run of the graph
+to the next are arguments of the operator: gradients, saved tensors, and numbers that the node gets
+when compiled autograd looks for a graph. One of the numbers identifies the node, which has the
+rest.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 def describe(node) -> None:
-    """Give a node what `record` reads of it; compiled autograd asks for a node's key first."""
+    """Set the attributes of a node that `record` reads; compiled autograd asks for its key
+    first."""
     _define()
     execution = node.execution
-    # The base of a view, which may get a gradient, too, is not known by its layout.
+    # A view's base may get a gradient, too, but its layout is not known here.
     inputs = () if execution.based else execution.backward.plan.inputs
     node.has_gradient = tuple(i in inputs for i in execution.slots)
     found = [execution.facts.tensors[i] for i in execution.slots if i in inputs]
-    # PyTorch 2.11 makes numbers of a list of types.
+    # PyTorch 2.11 turns a list of types into numbers.
     node.gradient_types = tuple(str(tensor.dtype).removeprefix("torch.") for tensor in found)
     node.gradient_shapes = sum((tuple(tensor.shape) for tensor in found), ())
     strides = (strides_of_gradient(tensor.shape, tensor.strides) for tensor in found)
@@ -39,7 +41,7 @@ def describe(node) -> None:
 
 
 def record(ctx, *upstream):
-    """Put the backward of a launch into the graph that is traced; Dynamo reads this function."""
+    """Put the backward of a launch into the traced graph; Dynamo reads this function."""
     if not any(ctx.has_gradient) or all(gradient is None for gradient in upstream):
         return ctx._forward_cls.between_graphs(ctx, *upstream)
     found = torch.ops.triton_autodiff.backward_of_launch(
@@ -62,7 +64,7 @@ def _define() -> torch.library.Library:
     library.define(
         f"{name}(Tensor?[] upstream, Tensor[] saved, SymInt node, str[] types, int[] ranks,"
         " SymInt[] shapes, SymInt[] strides) -> Tensor[]",
-        # Numbers of the node are not those that a recorded launch has.
+        # The node's numbers are not those of the recorded launch.
         tags=(torch.Tag.needs_exact_strides, torch.Tag.cudagraph_unsafe),
     )
     library.impl(name, _run, "CompositeExplicitAutograd")
@@ -95,7 +97,7 @@ def _run(upstream, saved, number, *layouts) -> list[Tensor]:
 
 
 def _laid_out(room: Tensor, gradient: Tensor | None) -> Tensor:
-    """Return a gradient as the graph knows it; none is zero."""
+    """Return a gradient in the layout that the graph knows; None is zero."""
     if gradient is None:
         return room.zero_()
     return gradient if gradient.stride() == room.stride() else room.copy_(gradient)

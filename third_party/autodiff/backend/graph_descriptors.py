@@ -1,8 +1,8 @@
-"""Tensor descriptors in code that Dynamo reads: made by hand, or from a tensor.
+"""Tensor descriptors in code that Dynamo reads: made directly, or from a tensor.
 
-Dynamo knows no addresses, one of which a descriptor looks at when it is made. Where there is a GPU
-for it, `TensorDescriptor.from_tensor` is something that Dynamo gives to kernels of Triton, and of
-which it has no attributes.
+Dynamo has no addresses, but a descriptor looks at its tensor's address when it is made. On a GPU
+with descriptors, Dynamo treats `TensorDescriptor.from_tensor` as an object for Triton kernels,
+without attributes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-# Who has not imported Dynamo should not wait for it.
+# Importing Dynamo takes time, so it is not imported here.
 _VARIABLES = "torch._dynamo.variables.functions"
 
 
 class _Aligned:
-    """Stands for a tensor whose address is not known yet; it is looked at in the launch."""
+    """Stands for a tensor whose address is not known yet; the launch checks it."""
 
     def __init__(self, dtype):
         self.dtype = dtype
@@ -75,6 +75,6 @@ def teach_dynamo() -> None:
     made.python_type = lambda self: TensorDescriptor
 
 
-# Dynamo calls it while it reads a launch.
+# Dynamo calls the function while it reads a launch.
 teach_dynamo._dynamo_marked_constant = True
 teach_dynamo()

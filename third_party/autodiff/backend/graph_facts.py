@@ -1,6 +1,6 @@
-"""What is known of a launch where PyTorch traces: its tensors have sizes, and no memory.
+"""Facts about a launch that PyTorch traces: its tensors have sizes, but no memory.
 
-A size may be a symbol. What a plan is chosen by is then the size that is traced with.
+A size may be a symbol. The plan is then chosen for the value with which it is traced.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Tensor = torch.Tensor
 
 
 class Unforeseen(Exception):
-    """Nothing is known of a launch before it runs: a size or a plan depends on data."""
+    """A size or a plan depends on data, so nothing is known of a launch before it runs."""
 
 
 def hint(number):
-    """Return the number that a symbol is traced with; raises `Unforeseen` if there is none."""
+    """Return the value that a symbol is traced with; raises `Unforeseen` if there is none."""
     if not isinstance(number, (torch.SymInt, torch.SymFloat)):
         return number
     if free_unbacked_symbols(number) or number.node.hint is None:
@@ -28,12 +28,12 @@ def hint(number):
 
 
 def hints(numbers) -> tuple:
-    """Return the numbers that symbols are traced with."""
+    """Return the values that symbols are traced with."""
     return tuple(map(hint, numbers))
 
 
 def memory_of(tensor: Tensor) -> StorageWeakRef:
-    """Return what is equal for traced tensors that share memory."""
+    """Return a key that is equal for traced tensors that share memory."""
     from torch._subclasses.functional_tensor import FunctionalTensor
 
     if isinstance(tensor, FunctionalTensor):
@@ -51,10 +51,10 @@ class _Storage:
 
 
 class StandIn(Tensor):
-    """What a tensor will be: layout, type and device, and an address that no other has.
+    """Stands for a traced tensor: its layout, type and device, and a unique address.
 
-    It is all that its storage holds. That it is aligned is no promise: what is traced is text,
-    which PyTorch compiles for the alignment that it knows of.
+    It fills its storage. It need not be aligned: traced kernels are text, which PyTorch compiles
+    for the alignment that it knows.
     """
 
     @staticmethod
@@ -74,11 +74,11 @@ class StandIn(Tensor):
         raise Unforeseen
 
     def data_ptr(self) -> int:
-        """Return an address, for what compares addresses."""
+        """Return a unique address, for comparisons."""
         return self._address
 
     def untyped_storage(self):
-        """Return something that knows how long the storage is."""
+        """Return an object that has the size of the storage."""
         return _Storage(self._bytes)
 
     def _is_view(self) -> bool:
@@ -86,7 +86,7 @@ class StandIn(Tensor):
 
 
 def trial(tensor: Tensor) -> Tensor:
-    """Return memory of zeros for a launch that is only to be measured."""
+    """Return zeros for a launch that is only measured."""
     size = extent(hints(tensor.shape), hints(tensor.stride()))
     flat = torch.zeros(size, dtype=tensor.dtype, device=tensor.device)
     return flat.as_strided(hints(tensor.shape), hints(tensor.stride()))

@@ -1,4 +1,4 @@
-"""The node of autograd's graph for a launch that PyTorch traces."""
+"""The autograd node of a launch that PyTorch traces."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from .graph_kept import Held, has_numbers_of_runs
 from .memory import extent, is_dense, meet, same_strides, strides_of_gradient
 
 Tensor = torch.Tensor
-# PyTorch hardly computes with these.
+# PyTorch has few operations for these.
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 class Recorded(torch.autograd.Function):
-    """A launch as an operator: takes its tensors, returns what the kernel writes."""
+    """A launch as an operator: takes tensors, and returns those that the kernel writes."""
 
     @staticmethod
     def forward(ctx, operator, numbers, wanted, *tensors):
         ctx.set_materialize_grads(False)
-        # What shares memory with an output is about to change.
+        # Tensors that share memory with an output are copied, since they are about to change.
         before = operator.meeting(tensors, *numbers)
         tensors = [copy_of(t) if n in before else t for n, t in enumerate(tensors)]
         inlined = operator.inlined(wanted, tensors, *numbers)
@@ -40,7 +40,7 @@ class Recorded(torch.autograd.Function):
 
 
 def _of_kernels(ctx, operator, inlined, numbers, tensors):
-    """Launch what PyTorch looks into; return what computes gradients, and what was written."""
+    """Launch kernels that PyTorch traces; returns a function for gradients, and the outputs."""
     ints, floats, _ = numbers
     kernels, grid = inlined
     copies = {place: copy_of(tensors[place]) for place in operator.outputs}
@@ -63,9 +63,10 @@ def _of_kernels(ctx, operator, inlined, numbers, tensors):
 
 
 def _of_operator(ctx, operator, numbers, wanted, tensors):
-    """Launch what chooses its plan when it runs; return what computes gradients, and what it wrote.
+    """Launch an operator that chooses its plan when it runs; returns a function for gradients, and
+    the outputs.
 
-    Where a graph has no numbers that only the run tells, the backward launches again.
+    If a graph cannot have sizes that only the run knows, the backward launches again.
     """
     numbered = tuple(map(list, numbers))
     if has_numbers_of_runs(tensors):
@@ -77,7 +78,7 @@ def _of_operator(ctx, operator, numbers, wanted, tensors):
         reads = [n for n in range(len(tensors)) if n in operator.read or n not in operator.outputs]
         held, kept = Held(tuple(reads), ()), []
         written = operator.operator(list(tensors), *numbered)
-    # What is about to change is copied.
+    # Tensors that are about to change are copied.
     changed = operator.outputs
     before = [copy_of(tensors[n]) if n in changed else tensors[n] for n in held.before]
     after = [t for n, t in zip(operator.outputs, written, strict=True) if n in held.after]
@@ -101,25 +102,25 @@ def _empty(shape, strides, dtype, device) -> Tensor:
 
 
 def like(tensor: Tensor) -> Tensor:
-    """Return memory with room for the elements of a tensor, laid out as its are."""
+    """Return uninitialised memory with the layout of a tensor."""
     return _empty(tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
 
 
 def same_layout(one: Tensor, other: Tensor) -> bool:
-    """Return whether elements of two tensors are at the same places of their storages."""
+    """Return whether elements of two tensors are at the same offsets in their storages."""
     places = ((t.shape, t.stride(), t.storage_offset(), t.dtype) for t in (one, other))
     return next(places) == next(places)
 
 
 def have_places_in_common(one: Tensor, other: Tensor) -> bool:
-    """Return whether elements of two tensors of one storage share memory."""
+    """Return whether two tensors of the same storage share an element."""
     starts, sizes = [], []
     for tensor in (one, other):
         starts.append(tensor.storage_offset() * tensor.element_size())
         sizes.append(extent(tensor.shape, tensor.stride()) * tensor.element_size())
     if not (starts[0] < starts[1] + sizes[1] and starts[1] < starts[0] + sizes[0]):
         return False
-    # Parts of rows, say. What decides becomes a constant of the graph.
+    # They may be parts of rows, for example. Sizes that decide this become constants of the graph.
     layouts = [
         (tuple(map(int, t.shape)), tuple(map(int, t.stride())), t.element_size())
         for t in (one, other)
@@ -130,17 +131,17 @@ def have_places_in_common(one: Tensor, other: Tensor) -> bool:
 
 
 def copy_of(tensor: Tensor) -> Tensor:
-    """Return a copy of a tensor that is laid out as it is."""
+    """Return a copy of a tensor with the same layout."""
     if is_dense(tensor.shape, tensor.stride()) and _begins_its_storage(tensor):
         return tensor.clone()
-    # Inductor leaves out a copy, and hands a part of a tensor to the kernel. What it copies then,
-    # for what is written, PyTorch 2.11 takes from the beginning of the whole.
+    # Inductor may leave out a copy, and pass a part of a tensor to the kernel. If it then copies,
+    # because the part is written, PyTorch 2.11 copies from the beginning of the whole tensor.
     value = tensor if _begins_its_storage(tensor) else _computed(tensor)
     return like(tensor).copy_(value)
 
 
 def _computed(tensor: Tensor) -> Tensor:
-    """Return a value that is equal to a tensor, and to PyTorch not that tensor; of any type."""
+    """Return an equal value of any type that PyTorch takes for another tensor."""
     wide = tensor
     if tensor.is_floating_point() and tensor.element_size() == 1:
         wide = tensor.to(torch.float32)
@@ -155,15 +156,15 @@ def _begins_its_storage(tensor: Tensor) -> bool:
 
 
 def room_for_gradient(tensor: Tensor) -> Tensor:
-    """Return memory for the gradient of a tensor, laid out as it is if no elements share memory."""
+    """Return memory for the gradient of a tensor, in its layout if no elements share memory."""
     strides = strides_of_gradient(tensor.shape, tensor.stride())
     return _empty(tensor.shape, strides, tensor.dtype, tensor.device)
 
 
 def gradient_like(tensor: Tensor, gradient: Tensor | None, is_own: bool = False) -> Tensor:
-    """Return a gradient in memory of its own, laid out as its tensor's; none is zero.
+    """Return a gradient in memory of its own, in its tensor's layout; None is zero.
 
-    `is_own`: it is in memory of its own, if it is no view.
+    `is_own`: it is in memory of its own unless it is a view.
     """
     if is_own and gradient is not None and not gradient._is_view():
         strides = strides_of_gradient(tensor.shape, tensor.stride())

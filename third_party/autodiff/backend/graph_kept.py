@@ -1,9 +1,9 @@
-"""What a backward needs of its forward, where a graph cannot know the plan of a launch.
+"""What a backward needs of its forward, if a graph cannot know the plan of a launch.
 
-The forward is a launch as it is without a graph. Of what its node of autograd saves, the graph has
-the launch's own tensors. The rest becomes one tensor of bytes, as long as the run makes it. How
-the launch ran is in a table. Its number there is a size of a tensor without elements, which the
-host knows without asking the device.
+The forward is an eager launch. Of the tensors that its autograd node saves, the graph holds the
+launch's own. The rest becomes one tensor of bytes, whose length only the run knows. A table has the
+facts of the run. The run's number in the table is passed on as the size of a tensor without
+elements, which the host knows without waiting for the device.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .errors import AutodiffError
 from .memory import ALIGNMENT
 
 Tensor = torch.Tensor
-# Runs that are told apart. As many launches of an operator may wait for their backward.
+# The most runs in the table: so many launches of an operator may wait for their backward.
 _MOST = 1 << 14
 
 
 class Run(NamedTuple):
-    """How a launch ran: its numbers, and shapes and types of what only the run has."""
+    """How a launch ran: its numbers, and shapes and types of tensors that only the run has."""
 
     execution: object
     scalars: tuple
@@ -35,7 +35,7 @@ class Run(NamedTuple):
 
 
 class Runs:
-    """The runs of one operator, by number; those that came up last."""
+    """The latest runs of one operator, by number."""
 
     def __init__(self, name: str):
         self._name = name
@@ -59,7 +59,7 @@ class Runs:
         with self._lock:
             run = self._runs.get(number)
             if run is not None:
-                # The latest goes last.
+                # The latest run is moved to the end.
                 self._numbers[run] = self._numbers.pop(run)
         if run is None:
             raise AutodiffError(
@@ -70,23 +70,24 @@ class Runs:
 
 
 class Held(NamedTuple):
-    """The places of tensors that a graph keeps for a backward: as they were, and as written."""
+    """The numbers of tensors that a graph keeps for a backward: as they were, and as written."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
 
     @classmethod
     def of(cls, plan, places: dict[int, int]) -> Held:
-        """Return what the backward of a plan reads; another plan may need more, or less."""
+        """Return the tensors that the backward of a plan reads; another plan may need more, or
+        fewer."""
         pointers, outputs = plan.reread(), {*plan.outputs}
         after = (pointers & outputs) - {*plan.snapshots}
         return cls(*(tuple(sorted(places[i] for i in s)) for s in (pointers - after, after)))
 
 
 def has_numbers_of_runs(tensors) -> bool:
-    """Whether a graph of these tensors may have numbers that only the run tells.
+    """Whether a graph of these tensors may contain numbers that only the run knows.
 
-    AOTAutograd's may. Dynamo looks at a launch before it does, and wants to know no such numbers.
+    AOTAutograd's graphs may. Dynamo traces a launch before that, and cannot handle such numbers.
     """
     functional = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FUNCTIONAL)
     mode = detect_fake_mode(list(tensors))
@@ -94,7 +95,7 @@ def has_numbers_of_runs(tensors) -> bool:
 
 
 def faked(device) -> list[Tensor]:
-    """Return what `keep` returns, where nothing runs: sizes are symbols."""
+    """Return the result of `keep` while nothing runs: sizes are symbols."""
     sizes = [allocate_size(torch.library.get_ctx()._shape_env) for _ in range(2)]
     return [
         torch.empty(sizes[0], dtype=torch.uint8, device=device),
@@ -103,7 +104,8 @@ def faked(device) -> list[Tensor]:
 
 
 def keep(operator, node, held: Held) -> list[Tensor]:
-    """Return what a launch's node has saved and no graph holds: bytes, and the run's number."""
+    """Return what a launch's node has saved and the graph does not hold: bytes, and the run's
+    number."""
     execution, saved = node.execution, node.saved_tensors
     arguments = len(execution.kept) + len(execution.copied)
     sources = _sources(operator, execution, held)
@@ -120,9 +122,10 @@ def keep(operator, node, held: Held) -> list[Tensor]:
 
 
 def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict:
-    """Return gradients by place, for those of what was written.
+    """Return gradients by tensor number, given those of the outputs.
 
-    `before` and `after` have by place what a graph holds, `kept` is what `keep` has returned.
+    `before` and `after` have the tensors that the graph holds, by number; `kept` is the result of
+    `keep`.
     """
     run = operator.runs.run(kept[1].shape[0])
     execution, places = run.execution, operator.places(run.execution.state)
@@ -134,7 +137,7 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
         for source in _sources(operator, execution, held)
     ]
     saved += own
-    # They are not where they were.
+    # The tensors have other addresses now.
     context = SimpleNamespace(
         addresses=[None] * len(saved), scalars=run.scalars, opaque=(), held=(), witness=None
     )
@@ -146,12 +149,13 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
 
 
 def _sources(operator, execution, held: Held) -> list[tuple[str, int] | None]:
-    """Return where a graph has what a node saves of each argument: when, and at which place."""
+    """Return, for each argument that a node saves, where the graph holds it: when, and which
+    number."""
     places = operator.places(execution.state)
     wanted = [(i, "after" if places[i] in operator.outputs else "before") for i in execution.kept]
     wanted += [(i, "before") for i in execution.copied]
     return [
-        # A graph does not know what is around a tensor.
+        # A graph does not hold the elements around a tensor.
         (when, places[i])
         if places[i] in getattr(held, when) and not execution.surrounds(i)
         else None
@@ -160,7 +164,7 @@ def _sources(operator, execution, held: Held) -> list[tuple[str, int] | None]:
 
 
 def _joined(parts, device) -> Tensor:
-    """Return the bytes of tensors that are contiguous, one after the other."""
+    """Return the bytes of contiguous tensors, one after the other."""
     flat = [part.reshape(-1).view(torch.uint8) for part in parts]
     if len(flat) == 1:
         return flat[0]

@@ -1,7 +1,7 @@
-"""A traced launch and its backward as what PyTorch can look into: Triton kernels and its operators.
+"""A traced launch and its backward in a form that PyTorch can trace: Triton kernels and operators.
 
-The text is that of an exported module (`export.py`). What a module asserts is asserted of symbols
-here, and so becomes what the graph is guarded by: it is for all sizes for which the plan holds.
+The text is that of an exported module (`export.py`). The module's assertions are about symbols
+here, and become the graph's guards: the graph is valid for all sizes for which the plan is.
 """
 
 from __future__ import annotations
@@ -25,31 +25,35 @@ from .printed_kernels import scope_of
 from .source import python_of
 
 Tensor = torch.Tensor
-# What PyTorch knows of descriptors: kernels that make them, load and store.
+# Operations on descriptors that PyTorch knows.
 _KNOWN = re.compile(r"tt\.(?:make_tensor_descriptor|descriptor_load|descriptor_store)\b")
 
 
 def _refuse_descriptors(name: str, ttir: str) -> None:
-    """Raise if PyTorch would not see all that a kernel writes, or be given descriptors."""
+    """Raise if PyTorch would not notice all writes of a kernel, or would have to pass
+    descriptors."""
     for line in ttir.splitlines():
         if ("tensordesc" in line or "tt.descriptor" in line) and not _KNOWN.search(line):
             raise refused(name, f"PyTorch does not follow descriptors through {line.strip()!r}")
 
 
 class TracedLayout(Layout):
-    """Where the elements of a traced tensor are, which has no address."""
+    """The layout of a traced tensor, which has no address."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, tensor: Tensor) -> TracedLayout:
-        """Return that of a tensor. Nothing is around it: a graph does not know its storage."""
+        """Return the layout of a tensor.
+
+        A graph does not know its storage, so nothing is around it.
+        """
         strides = tensor.stride()
         span = Span(0, extent(tensor.shape, strides))
         return cls(tensor.shape, strides, span, tensor.dtype, tensor.device)
 
     def upstream(self, gradient: Tensor | None) -> Tensor:
-        """Return an upstream gradient as kernels read it; nothing is zero."""
+        """Return an upstream gradient in the layout that kernels read; None is zero."""
         tight = self.span == Span(0, self.size) and is_dense(self.shape, self.strides)
         if tight and gradient is not None and gradient.dtype == self.dtype:
             if same_strides(self.shape, gradient.stride(), self.strides):
@@ -58,12 +62,12 @@ class TracedLayout(Layout):
         return made if gradient is None else made.copy_(gradient)
 
     def restored(self, kept: Tensor) -> Tensor:
-        """Return what was kept of a tensor: here it is as it was."""
+        """Return a tensor that was saved: in a graph, it has its layout still."""
         return kept
 
 
 class _Context:
-    """What takes the place of autograd's context in the functions of a module."""
+    """Stands for autograd's context in the functions of a module."""
 
     def __init__(self, saved=(), launch=None):
         self.saved_tensors, self.launch = saved, launch
@@ -79,7 +83,7 @@ class _Context:
 
 
 class _Text:
-    """The functions of a module for one launch, which run where PyTorch traces."""
+    """The functions of a module for one launch, which PyTorch traces."""
 
     def __init__(self, execution, backward):
         launch = ExportedLaunch(execution, backward, "")
@@ -96,7 +100,7 @@ class _Text:
     @cached_property
     def _check(self):
         check = self._scope.get(f"_check_{self.launch.kernel_name}")
-        # Symbols cannot be remembered.
+        # Symbols cannot be keys of a cache.
         return None if check is None else getattr(check, "__wrapped__", check)
 
     @cached_property
@@ -104,18 +108,19 @@ class _Text:
         return () if self._check is None else tuple(inspect.signature(self._check).parameters)
 
     def unknown(self, known: dict) -> set[str]:
-        """Return what the functions ask for that is not known of a launch: what is in memory."""
+        """Return the names that the functions need and the launch does not know: integers in
+        memory."""
         return {*self._asked, *self.node.told} - {*known, self.launch.programs}
 
     def programs(self, known: dict):
-        """Assert what the kernels are for; return the grid that they are for."""
+        """Check the assumptions of the kernels; returns the grid that they are for."""
         found = None
         if self._check is not None:
             found = self._check(**{name: known[name] for name in self._asked})
         return found if self.launch.is_replaced else known[self.launch.grid]
 
     def forward(self, grids, values) -> tuple[Tensor, ...]:
-        """Launch the kernel, and return what the backward needs of it."""
+        """Launch the kernel; returns the tensors that the backward needs."""
         context = _Context()
         self._class.forward(context, *grids, *values)
         return context.saved_tensors
@@ -142,9 +147,9 @@ def _added_up(layouts, partials) -> list[Tensor]:
 
 
 class InlinedLaunch:
-    """A launch and its backward, for all launches that `execution` would be chosen for.
+    """A launch and its backward, for all launches that would use the same `execution`.
 
-    Raises an `AutodiffError` where that has no form that PyTorch could look into.
+    Raises an `AutodiffError` if PyTorch cannot trace them.
     """
 
     def __init__(self, execution):
@@ -159,7 +164,7 @@ class InlinedLaunch:
             _refuse_descriptors(launch.kernel_name, text)
         tensors = (launch.facts.tensors[g.argument] for g in launch.plan.gradients)
         if not all(is_non_overlapping(tensor.shape, tensor.strides) for tensor in tensors):
-            # What a graph writes to has each element once.
+            # In a tensor that a graph writes to, no elements may share memory.
             raise refused(launch.kernel_name, "elements of a tensor share memory")
 
     def _text(self, backward) -> _Text:
@@ -168,7 +173,8 @@ class InlinedLaunch:
         return self._texts[backward]
 
     def check(self, values, grid) -> dict:
-        """Assert of a launch what the kernels are for; return what its functions know of it."""
+        """Check the assumptions of the kernels for a launch; returns what its functions
+        know of it."""
         launch, spec = self._first.launch, self._state.spec
         leaves = spec.flatten(values)
         known = {launch.grid: grid}
@@ -181,7 +187,7 @@ class InlinedLaunch:
         return known
 
     def forward(self, values, grid):
-        """Launch on values of parameters; return what a backward needs, and what it knows."""
+        """Launch with values for parameters; returns what a backward needs, and what it knows."""
         launch, spec = self._first.launch, self._state.spec
         guard(spec, values)
         known = self.check(values, grid)
@@ -189,7 +195,7 @@ class InlinedLaunch:
         return self._first.forward(grids, spec.flatten(values)), known
 
     def backward(self, saved, known, upstream: dict) -> dict:
-        """Return gradients by argument, for gradients of what was written, by argument."""
+        """Return gradients by argument, given those of outputs, by argument."""
         chosen = self.execution._backward_for(upstream)
         text = self._text(chosen)
         gradients = [upstream.get(j) for j in text.launch.returned]
@@ -198,9 +204,9 @@ class InlinedLaunch:
 
 
 class InlinedForward:
-    """A launch of which no gradient is wanted.
+    """A launch without gradients.
 
-    Raises an `AutodiffError` where it has no form that PyTorch could look into.
+    Raises an `AutodiffError` if PyTorch cannot trace it.
     """
 
     def __init__(self, state):
@@ -213,7 +219,7 @@ class InlinedForward:
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
 
     def check(self, values, grid) -> None:
-        """There is nothing that a launch has to be."""
+        """Nothing has to be checked."""
 
     def forward(self, values, grid) -> None:
         """Launch on values of parameters."""
@@ -223,7 +229,7 @@ class InlinedForward:
 
 
 def guard(spec, values) -> None:
-    """Make a graph one for numbers that the kernel would be compiled alike for."""
+    """Restrict a graph to numbers for which Triton would specialize the kernel in the same way."""
     for name, value in zip(spec.kernel.src.signature, values, strict=True):
         if spec.kernel.src.signature[name] == "constexpr" or isinstance(value, tuple):
             _make_constant(value)

@@ -1,7 +1,7 @@
-"""A launch where PyTorch traces: an operator in the graph, and what it wrote, copied to its place.
+"""A launch that PyTorch traces: an operator in the graph, whose results are copied to the outputs.
 
-An operator takes the tensors and numbers of a launch, and returns what the kernel writes
-(`graph_operator.py`). All else is a constant of the graph.
+The operator takes the tensors and numbers of a launch, and returns what the kernel writes
+(`graph_operator.py`). Everything else is a constant of the graph.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from .graph_descriptors import teach_dynamo
 
 
 def record(kernel, grid, /, *args, **kwargs) -> None:
-    """Put a launch of a differentiable kernel into the graph that is traced.
+    """Put a launch of a differentiable kernel into the traced graph.
 
-    Dynamo reads this function, and all that it calls; other tracers run it.
+    Dynamo reads this function and all that it calls; other tracers run it.
     """
     teach_dynamo()
     resolver = kernel._resolver
     if not resolver.passes_on or resolver.interpreted:
-        # What such a wrapper launches is seen when it runs.
+        # What such a wrapper launches is only known when it runs.
         return kernel._launch_outside(grid, *args, **kwargs)
     values = resolver.bind(args, kwargs)
     arguments = dict(zip(resolver.names, values, strict=True))
@@ -40,7 +40,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
         grids += [*extents, 1, 1][:3]
     name, outputs = kernel._operator(*parts.described)
     if not name:
-        # Without gradients, it may run all the same.
+        # Without gradients, it may run outside of the graph.
         return kernel._launch_outside(grid, *args, **kwargs)
     recorded = getattr(torch.ops.triton_autodiff, name)
     written = recorded(parts.tensors, parts.ints, parts.floats, grids)

@@ -1,8 +1,8 @@
-"""Numbers of programs of which a module says something, for grids that may be symbols.
+"""Evaluates expressions about all programs, for grids that may be symbols.
 
-An exported module looks at each program: `max(min((i + 1) * 64, n) for i in range(grid[0]))`. Here
-`i` stands for all programs at once, and falls into digits where programs take `i // n` and `i % n`.
-What cannot be told so becomes a constant of the graph.
+An exported module loops over programs: `max(min((i + 1) * 64, n) for i in range(grid[0]))`. Here
+`i` stands for all programs at once, as an interval, and is split into digits if programs compute `i
+// n` and `i % n`. If that does not work, the grid becomes a constant of the graph.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from .bundle import private
 
 
 class Unclear(TypeError):
-    """What a number of a program becomes is not told by its ends."""
+    """The values of a number in all programs do not follow from its minimum and maximum."""
 
 
 class Ends:
-    """The least and the greatest value of a number that programs compute; both are met.
+    """The minimum and maximum of a number that programs compute; both occur.
 
-    `origins` are the digits that it comes from, of which others that are added to it have none.
+    `origins` are the digits that it is computed from. Two numbers that are added have none in
+    common.
     """
 
     def __init__(self, low, high, origins):
         self.low, self.high, self.origins = low, high, origins
 
     def _with(self, other):
-        """Return the ends of another operand, and where both come from."""
+        """Return the interval of another operand, and the digits of both."""
         if not isinstance(other, Ends):
             return other, other, self.origins
         for a in self.origins:
@@ -75,7 +76,7 @@ class Ends:
 
 
 class Digit(Ends):
-    """A number from zero to below an extent, which may be split into a high and a low part."""
+    """A number from zero to below an extent, which may be split into quotient and remainder."""
 
     def __init__(self, extent, path):
         super().__init__(0, extent - 1, frozenset([path]))
@@ -83,7 +84,7 @@ class Digit(Ends):
         self._by = self._parts = None
 
     def split(self, by) -> tuple[Digit, Digit]:
-        """Return the quotient and the remainder of a division that leaves no part of a row."""
+        """Return the quotient and the remainder of a division; it has to divide the extent."""
         if self._parts is None and not isinstance(by, Ends) and self.extent % by == 0:
             parts = Digit(self.extent // by, (*self._path, 0)), Digit(by, (*self._path, 1))
             self._by, self._parts = by, parts
@@ -106,7 +107,7 @@ def _divided(a, b):
         if not a.low >= 0:
             raise Unclear
         return a // b
-    # PyTorch compares no truth values of symbols.
+    # PyTorch cannot compare truth values of symbols.
     quotient = abs(a) // abs(b)
     return -quotient if a * b < 0 else quotient
 
@@ -116,7 +117,7 @@ def _remainder(a, b):
 
 
 def _pairwise(name: str):
-    """Return `min` or `max`, which makes an expression of symbols and does not compare them."""
+    """Return `min` or `max` as an expression of symbols, without comparing them."""
     plain, symbolic = getattr(builtins, name), getattr(torch, f"sym_{name}")
 
     def pair(a, b):
@@ -135,9 +136,9 @@ def _pairwise(name: str):
 
 
 def _box(grid, place_of, filled: bool) -> list:
-    """Return the extents of a box in which each program has a place of its own.
+    """Return the extents of a box in which each program has its own position.
 
-    Raises unless programs have such places; and unless they fill the box, if it is `filled`.
+    Raises unless each program has one, and, if it is `filled`, unless they fill the box.
     """
     digits = [Digit(extent, (axis,)) for axis, extent in enumerate(grid)]
     try:
@@ -157,7 +158,7 @@ def _box(grid, place_of, filled: bool) -> list:
 
 
 def _greatest(value, *extents):
-    """Return the greatest value of a function of numbers from zero to below extents."""
+    """Return the maximum of a function of numbers from zero to below extents."""
     try:
         found = value(*(Digit(extent, (place,)) for place, extent in enumerate(extents)))
         return found.high if isinstance(found, Ends) else found
@@ -172,7 +173,7 @@ def _over_all(value, extent, *extents):
 
 
 def _constant(value):
-    """Return numbers as they are now, which makes them constants of the graph."""
+    """Return numbers in their present value, which makes them constants of the graph."""
     if isinstance(value, exported.Layout):
         return exported.Layout(*map(_constant, value))
     if isinstance(value, (tuple, list)):
@@ -181,7 +182,7 @@ def _constant(value):
 
 
 def _of_constants(function):
-    """Return a function that asserts something of numbers alone, and leaves nothing in a graph."""
+    """Return a function that checks constants, and adds nothing to a graph."""
 
     @functools.wraps(function)
     def call(*values):
@@ -218,7 +219,7 @@ class _Comprehensions(ast.NodeTransformer):
 
 
 def without_comprehensions(text: str) -> str:
-    """Return a module in which `max(value for i in range(n))` is a call of a function of `i`."""
+    """Replace `max(value for i in range(n))` in a module by a call with a function of `i`."""
     tree = ast.parse(text)
     for function in tree.body:
         if isinstance(function, (ast.FunctionDef, ast.ClassDef)) and not _is_kernel(function):

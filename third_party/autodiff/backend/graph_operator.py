@@ -1,9 +1,9 @@
-"""Launches as operators of PyTorch: what takes tensors and numbers, and returns what is written.
+"""Launches as operators of PyTorch: they take tensors and numbers, and return what is written.
 
-An operator is functional. It leaves its arguments as they are, and returns the contents that the
-kernel would give those that it writes to. So PyTorch can trace it, differentiate it, and move it.
-Where AOTAutograd makes a graph, the operator becomes what it does: the contents are copies, which
-Inductor leaves out where nobody needs the original, and the launch writes to these.
+An operator is functional. It does not change its arguments, and returns the contents that the
+kernel would write to them. So PyTorch can trace, differentiate, and reorder it. In a graph of
+AOTAutograd, the operator is replaced by its implementation: it copies the outputs, and launches on
+the copies. Inductor leaves out a copy if the original is not used any more.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from .user_rules import generation, rules_for
 Tensor = torch.Tensor
 NAMESPACE = "triton_autodiff"
 _ARGUMENTS = "SymInt[] ints, float[] floats, SymInt[] grids"
-# Places of tensors: of those that get a gradient, and of those that a graph holds for that.
+# Numbers of tensors: those with a gradient, and those that a graph holds for gradients.
 _WANTED = "int[] wanted, int[] before, int[] after"
-# Stands for an integer about which a kernel should not know anything.
+# An integer about which Triton should know nothing.
 _SOME_INT = 24
 _MOST_INLINED = 64
 _lock = threading.RLock()
-# They stay: what PyTorch keeps of graphs refers to them by name.
+# Never removed: PyTorch's saved graphs refer to them by name.
 _operators: dict[str, LaunchOperator] = {}
 
 
 def operator_of(kernel, described) -> LaunchOperator:
     """Return the operator for launches of a differentiable kernel with arguments as described.
 
-    `described` describes these (`graph_arguments.py`). After them come options by name, and what a
+    `described` is their description (`graph_arguments.py`), followed by options by name, and what a
     tuner or a heuristic chooses, as ("chosen NAME", value).
     """
     with _lock:
@@ -67,9 +67,9 @@ def operator_of(kernel, described) -> LaunchOperator:
 
 
 class LaunchOperator:
-    """The operators of launches of one kernel that differ in tensors and numbers alone.
+    """The operators for launches of one kernel that only differ in tensors and numbers.
 
-    `outputs` are the places, among their tensors, of those that the kernel writes to.
+    `outputs` are the numbers, among their tensors, of those that the kernel writes to.
     """
 
     def __init__(self, kernel, described):
@@ -87,9 +87,10 @@ class LaunchOperator:
         self._plan = plan = self.state.plan_of_everything()
         places = self.places(self.state)
         self.outputs = tuple(places[j] for j in plan.outputs)
-        # The tensors whose contents matter.
+        # The tensors whose contents the kernel reads.
         self.read = frozenset(places[i] for i, a in enumerate(plan.arguments) if a.loaded)
-        # PyTorch keeps what it makes of operators on disk, by name: that says all that decides.
+        # PyTorch saves compiled operators by name, so the name has to contain everything that
+        # matters.
         options = kernel._resolver.options
         constants = [(kind, identity(value)) for kind, value in described]
         decides = (kernel._resolver.identity(), options, options.atomics(), constants, self._rules)
@@ -102,7 +103,7 @@ class LaunchOperator:
         return rules_for(spec.ttir, spec.target, spec.options)
 
     def _state(self) -> KernelState:
-        """Return what is known of the kernel for some numbers."""
+        """Return the state of the kernel for some numbers."""
         dtypes = (value for kind, value in self._parameters if kind == "tensor")
         resolver = self.kernel._resolver
         values = self.values(map(MockTensor, dtypes), repeat(_SOME_INT), repeat(0.5))
@@ -111,7 +112,7 @@ class LaunchOperator:
         return KernelState.of(launch.kernel, launch.function, resolver.options)
 
     def define(self) -> None:
-        """Make the operators known to PyTorch."""
+        """Register the operators with PyTorch."""
         library = torch.library.Library(NAMESPACE, "FRAGMENT")
         self._library = library
         full = f"{NAMESPACE}::{self.name}"
@@ -128,7 +129,7 @@ class LaunchOperator:
         library.impl(self.name, self._recorded, "Autograd")
         schema = f"(Tensor[] read, Tensor(a!)[] written, {_ARGUMENTS}) -> ()"
         self.launch = define("_launch", schema, self._launch, lambda *_: None)
-        # The host chooses how they run, and how much is kept.
+        # At run time, the host chooses how they run, and how much is saved.
         unsafe = (torch.Tag.cudagraph_unsafe,)
         schema = f"(Tensor[] tensors, {_ARGUMENTS}, {_WANTED}) -> Tensor[]"
         self.keep = define("_keep", schema, self._keep, self._kept, unsafe)
@@ -148,7 +149,7 @@ class LaunchOperator:
         return f"operator {self.name!r}"
 
     def _count(self) -> None:
-        """Let PyTorch's counter know how many operations the operators need."""
+        """Tell PyTorch's counter the number of operations of the operators."""
         from torch.utils.flop_counter import register_flop_formula
 
         from .flops import count
@@ -172,7 +173,7 @@ class LaunchOperator:
             return forward + count(self, (tensors, *numbers), {}, wanted)
 
     def preview(self, args, kwargs, kind) -> None:
-        """Make a launch that runs nothing, with a `kind` of kernel."""
+        """Preview a launch with a `kind` of kernel, without running it."""
         tensors, ints, floats, grids = args
         kernel = self.kernel._part(kind, self.kernel._kernel)
         kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
@@ -185,7 +186,8 @@ class LaunchOperator:
         return [assembled(described, following) for _ in names]
 
     def eager(self, tensors, ints, floats, grids) -> list[Tensor]:
-        """Launch on copies of what is written, as an autograd node if need be; return these."""
+        """Launch on copies of the outputs, as an autograd node if a gradient is wanted; return the
+        copies."""
         copies = {place: copy_of(tensors[place]) for place in self.outputs}
         given = [copies.get(place, tensor) for place, tensor in enumerate(tensors)]
         self._launch_on(given, ints, floats, grids)
@@ -196,7 +198,7 @@ class LaunchOperator:
         return dict(zip(self.kernel._resolver.names, values, strict=True))
 
     def _given(self, tensors, ints, floats) -> dict:
-        """Return the arguments of a launch without what a tuner or a heuristic chooses."""
+        """Return the arguments of a launch, except those that a tuner or a heuristic chooses."""
         arguments = self._arguments(tensors, ints, floats)
         chosen = {name for name in self._chosen if arguments.get(name) is None}
         return {n: v for n, v in arguments.items() if n not in chosen} | self._options
@@ -210,17 +212,17 @@ class LaunchOperator:
         return lambda meta: tuple(grids[3 * self._place(meta) :][:3])
 
     def _place(self, meta) -> int:
-        """Return which configuration a tuner has chosen, by the arguments of a launch."""
+        """Return the number of the configuration that a tuner chose, by a launch's arguments."""
         for place, config in enumerate(self.kernel._resolver.configurations):
             if all(meta.get(name) == value for name, value in config.items()):
                 return place
         raise AssertionError("a tuner chose what is none of its configurations")
 
     def inlined(self, wanted, tensors, ints, floats, grids):
-        """Return a launch, with gradients of the tensors that are `wanted`, as Triton kernels.
+        """Return a launch as Triton kernels, with gradients for the tensors that are `wanted`, and
+        its grid.
 
-        And its grid. None if it is an operator that nobody looks into: it chooses its plan when it
-        runs.
+        None if it has to be an opaque operator, which chooses its plan when it runs.
         """
         if not _is_functionalized():
             return None
@@ -234,7 +236,7 @@ class LaunchOperator:
             if wanted:
                 kind, of = InlinedLaunch, state.execution(arguments, launch.grid, leaves)
             if len(self._inlined) >= _MOST_INLINED:
-                # Graphs hold what they need of them.
+                # Graphs keep those that they use.
                 self._inlined.clear()
             if of not in self._inlined:
                 self._inlined[of] = kind(of)
@@ -244,7 +246,7 @@ class LaunchOperator:
             return None
 
     def _foreseen(self, tensors, ints, floats, grids):
-        """Return a launch that is like the one that is traced, and the grid of that one."""
+        """Return a launch like the traced one, and its grid."""
         ints, floats = hints(ints), hints(floats)
         resolver = self.kernel._resolver
         if len(resolver.configurations) == 1:
@@ -252,7 +254,7 @@ class LaunchOperator:
             arguments = self._arguments(stand_ins, ints, floats) | self._chosen
             return resolver.resolve((), {**arguments, **self._options}, hints(grids)), grids
         if not resolver.is_free_to_try or any(not t.is_floating_point() for t in tensors):
-            # What it is tried with must not matter.
+            # The values that it is tried with must not matter.
             raise Unforeseen
         found = []
         with _disable_current_modes(), torch.no_grad():
@@ -264,7 +266,7 @@ class LaunchOperator:
         return found[0], grid
 
     def places(self, state) -> dict[int, int]:
-        """Return the places of tensors by the arguments of a plan."""
+        """Return the tensor numbers by the plan's arguments."""
         spec = state.spec
         return {i: self._paths.index(spec.paths[i]) for i in spec.pointers}
 
@@ -273,7 +275,7 @@ class LaunchOperator:
             return self.eager(tensors, ints, floats, grids)
 
     def meeting(self, tensors, ints, floats, grids) -> set[int]:
-        """Return the places of tensors that are only read, in a storage that is written to.
+        """Return the numbers of tensors that are only read, but share a storage with a written one.
 
         Raises an `AutodiffError` if the kernel may load through one what it stores through another.
         """
@@ -316,13 +318,14 @@ class LaunchOperator:
             self._launch_on(self.joined(read, written), ints, floats, grids)
 
     def joined(self, read, written) -> list[Tensor]:
-        """Return the tensors of a launch from those that it only reads, and the others."""
+        """Return all tensors of a launch, from those that are only read and those that are
+        written."""
         read, outputs = iter(read), dict(zip(self.outputs, written, strict=True))
         places = range(len(self._paths))
         return [outputs[n] if n in outputs else next(read) for n in places]
 
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
-        """Give the operator a history, where gradients are wanted."""
+        """Launch the operator with autograd history, if gradients are wanted."""
         wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
         passes = any(tensors[n].is_floating_point() for n in self.outputs)
         if not (wanted and passes and torch.is_grad_enabled()):
@@ -334,19 +337,19 @@ class LaunchOperator:
         return list(Recorded.apply(self, numbers, wanted, *tensors))
 
     def held(self, wanted) -> Held:
-        """Return what a graph keeps for the gradients of the tensors that are `wanted`."""
+        """Return which tensors a graph keeps for the gradients of the tensors that are `wanted`."""
         places = self.places(self.state)
         arguments = tuple(i for i, place in places.items() if place in wanted)
         return Held.of(self.state.handle(self.state.ask(arguments)).plan, places)
 
     def _keep(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
-        """Launch; return what was written, and what a graph does not hold for the gradients."""
+        """Launch; returns the outputs, and what the backward needs and the graph does not hold."""
         from .runtime import recording_history
 
         def same(tensor):
             return tensor
 
-        # What hooks are given is saved for any gradients that may come.
+        # Inside of these hooks, tensors are saved for gradients of any outputs.
         hooks = torch.autograd.graph.saved_tensors_hooks(same, same)
         with torch.enable_grad(), recording_history(), hooks:
             leaves = [
@@ -364,7 +367,7 @@ class LaunchOperator:
     def _gradient(
         self, upstream, tensors, written, kept, ints, floats, grids, wanted, before, after
     ) -> list[Tensor]:
-        """Return gradients of the tensors that are wanted; launch first if nothing is kept."""
+        """Return gradients of the tensors that are wanted; launch first if nothing was saved."""
         if not kept:
             after = self.outputs
             found = self._keep(tensors, ints, floats, grids, wanted, before, after)
@@ -376,7 +379,7 @@ class LaunchOperator:
         return [gradient_like(tensors[n], found.get(n), is_own=True) for n in wanted]
 
     def _functionalized(self, mode, operator, types, args, kwargs):
-        """Return what the operator does, where AOTAutograd traces: a launch on copies."""
+        """Return the operator's implementation for AOTAutograd's trace: a launch on copies."""
         if not _looks_into_operators():
             return mode.__torch_dispatch__(operator, types, args, kwargs)
         tensors, ints, floats, grids = args
@@ -394,7 +397,7 @@ class LaunchOperator:
 
 
 def _is_functionalized() -> bool:
-    """Whether AOTAutograd makes a graph in which it looks into operators."""
+    """Whether AOTAutograd is tracing, so that operators are replaced by their implementation."""
     functional = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FUNCTIONAL)
     return functional is not None and _looks_into_operators()
 

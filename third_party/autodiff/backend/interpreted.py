@@ -49,7 +49,7 @@ def compilable(function) -> JITFunction:
 
 
 def _reachable_namespaces(function):
-    """Yield each dictionary through which the code of `function` can name other functions."""
+    """Yield each dictionary in which the code of `function` may look up other functions."""
     languages = [m for n, m in list(sys.modules.items()) if n.startswith("triton.language")]
     pending = [function.__globals__, *(vars(m) for m in languages if m is not None)]
     seen = set()
@@ -71,7 +71,7 @@ def _holds_interpreted(module) -> bool:
 
 
 def _captured(function) -> InterpretedFunction | None:
-    """Return the interpreted function that a wrapper closes over, if it is one."""
+    """Return the interpreted function that a wrapper captures, if it captures one."""
     for cell in getattr(function, "__closure__", None) or ():
         with contextlib.suppress(ValueError):
             if isinstance(cell.cell_contents, InterpretedFunction):
@@ -80,9 +80,9 @@ def _captured(function) -> InterpretedFunction | None:
 
 
 def rehearse(function: InterpretedFunction, interpret, args, kwargs) -> None:
-    """Run a launch that is about to be compiled in the interpreter, if there is debugging in it.
+    """Run a launch in the interpreter before it is compiled, if it has debugging statements.
 
-    `interpret` is what launches the function there.
+    `interpret` launches the function there.
     """
     with _lock:
         debugs = debugging.leave_out(compilable(function), compilable)
@@ -92,7 +92,7 @@ def rehearse(function: InterpretedFunction, interpret, args, kwargs) -> None:
 
 @contextlib.contextmanager
 def compiling(function: JITFunction):
-    """Make everything that `function` calls compilable for the time of the context."""
+    """Replace all functions that `function` calls by compilable ones, during the context."""
     with _lock:
         undo = []
         if any(twin is function for _, twin in _twins.values()):

@@ -1,4 +1,4 @@
-"""What printed kernels are for: their docstrings."""
+"""Docstrings for printed kernels: what they are for."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _HOW = {
 def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[str]:
     """Return the docstring of a printed kernel, in lines.
 
-    `kernel` is one of the plan for the launch `spec`, with these parameters, or None for the user's
-    own; `called` says what the kernels of the plan are called where they are printed.
+    `kernel` is a kernel of the plan for the launch `spec`, with these parameters, or None for the
+    user's own. `called` has the names of the plan's kernels where they are printed.
     """
     about = f"`{spec.name}`, for these types and constants."
     said: list[str] = []
@@ -56,7 +56,7 @@ def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[st
 
 
 def with_docstring(text: str, lines: list[str]) -> str:
-    """Return a function with a docstring, whose statements begin on lines of their own."""
+    """Add a docstring to a function whose statements are on lines of their own."""
     first = ast.parse(text).body[0].body[0].lineno - 1
     own = text.split("\n")
     # Comments above a statement belong to it.
@@ -104,7 +104,7 @@ def _gradients(plan, operands) -> list[str]:
 
 
 def _memory(plan, kernel, operands, called) -> list[str]:
-    """Return where what is in buffers comes from, and where it goes."""
+    """Return sentences on which kernels fill buffers, and which read them."""
     kernels = [k for k in (plan.forward, *plan.backward) if k is not None]
     from_, to = {}, {}
     for operand, name in operands:

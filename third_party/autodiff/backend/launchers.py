@@ -1,9 +1,8 @@
 """The C code that launches a kernel, built while the kernel compiles.
 
 Before 3.7, Triton writes a launcher in C for each signature of a kernel, and waits for the C
-compiler when a compiled kernel is loaded. That takes as long as the kernel itself does. The
-launcher depends on the signature alone, and Triton keeps it in its cache: what has been built there
-by then need not be waited for.
+compiler when a compiled kernel is loaded. That takes as long as compiling the kernel. The launcher
+only depends on the signature, and Triton caches it. So it is built here in the meantime.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from triton.runtime.driver import driver
 
 
 class _Metadata:
-    """What a launcher is told of a kernel besides its signature, as far as its code needs it."""
+    """The metadata of a kernel that a launcher's code depends on, besides the signature."""
 
     def __init__(self, target):
         self.warp_size = target.warp_size
@@ -27,13 +26,13 @@ class _Metadata:
 
 
 def _is_compiled(kind) -> bool:
-    """Whether Triton compiles launchers of a kind."""
+    """Whether Triton compiles launchers of this kind."""
     code = getattr(kind.__init__, "__code__", None)
     return code is not None and "compile_module_from_src" in code.co_names
 
 
 def source_of(path: str, target) -> IRSource:
-    """Return what Triton makes of a file of TTIR, or of a later stage."""
+    """Return Triton's source object for a file of TTIR, or of a later stage."""
     return IRSource(path, ir.context(), make_backend(target))
 
 
@@ -46,7 +45,7 @@ def built_meanwhile(target, source):
         return
 
     def build():
-        # Whatever is wrong, it is wrong again when the kernel is loaded.
+        # An error will appear again when the kernel is loaded.
         with contextlib.suppress(Exception):
             kind(source(), _Metadata(target))
 

@@ -1,4 +1,4 @@
-"""Launches in place of the user's, which plans may be for."""
+"""Rearranged launches: launches that replace the user's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from .fields import get, require
 
 @dataclass(frozen=True)
 class Launch:
-    """The launch that a plan is for, where iterations have become programs, or lanes of tiles.
+    """A launch that does the same as the user's: iterations of loops are programs, or lanes of
+    tiles.
 
-    `grid` are three expressions over the user's launch. Both do the same if the numbers `assumed`
-    are not negative there, and the `checks` of outputs hold for the programs of this one. The loop
-    that became programs is at `position`; those that became an axis at `batched`. The digits of a
-    position that became axes are those of the division at `unraveled`, the lowest first.
+    `grid` is three expressions over the user's launch. Both launches do the same if the numbers
+    `assumed` are not negative, and the `checks` of outputs hold for the programs of this one. The
+    loop at `position` has become programs, and the loops at `batched` an axis of tiles. The digits
+    of the division at `unraveled` have become axes, the lowest first.
     """
 
     grid: tuple
@@ -29,7 +30,7 @@ class Launch:
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Launch:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        """Build it from JSON; raises `PlanError` if that is malformed."""
         grid, assumed = (tuple(get(data, key, list)) for key in ("grid", "assumed"))
         require(len(grid) == 3, f"a grid has three extents, got {grid!r}")
         for expr in (*grid, *assumed):
@@ -47,12 +48,12 @@ class Launch:
         )
 
     def used_arguments(self) -> set[int]:
-        """Return the scalar arguments that decide the grid, and whether it holds."""
+        """Return the scalar arguments on which the grid, and the checks, depend."""
         used = (used_arguments(e) for e in (*self.grid, *self.assumed))
         return set().union(*used, *(check.used_arguments() for check in self.checks))
 
     def replaced(self, args, grid) -> tuple[int, int, int] | None:
-        """Return the grid in place of that of a launch; None if it would not do the same."""
+        """Return the grid for a launch of the user's; None if it would not do the same."""
         if any(evaluate(e, args, grid) < 0 for e in self.assumed):
             return None
         programs = tuple(evaluate(e, args, grid) for e in self.grid)

@@ -1,9 +1,9 @@
-"""What this package has written to Triton's cache directory.
+"""Finds the files that this package has written to Triton's cache directory.
 
-A folder there is named after a hash of what decides its contents. Plans, choices of measurements
-and notes about kernels are known by their names. A generated kernel's text lies in the folder that
-is named after its own hash. Code for the CPU is what only our backend makes. Kernels that Triton
-has compiled for a GPU are Triton's, also those that we had it compile.
+A folder there is named after a hash of what its contents depend on. Plans, measured choices and
+notes about kernels are known by their file names. The text of a generated kernel is in the folder
+that is named after its own hash. Code for the CPU is always ours. Kernels that Triton has compiled
+for a GPU are Triton's, even those that we gave it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEXTS = (".ttir", ".ttgir")
 
 @dataclasses.dataclass
 class Leftover:
-    """A file of ours, or a folder that holds nothing else."""
+    """A file of ours, or a folder with only such files."""
 
     kind: str
     path: Path
@@ -39,7 +39,7 @@ def _size(path: Path) -> int:
 
 
 def _kind(file: Path) -> str | None:
-    """Return of what kind a file is, None if it is not ours."""
+    """Return the kind of a file, None if it is not ours."""
     for kind, pattern in _NAMED.items():
         if pattern.fullmatch(file.name):
             return kind
@@ -50,13 +50,13 @@ def _kind(file: Path) -> str | None:
 
 
 def find(directory) -> list[Leftover]:
-    """Return what is ours in a cache directory; raises `OSError` if it cannot be read."""
+    """Return our files in a cache directory; raises `OSError` if it cannot be read."""
     found = []
     for folder in sorted(Path(directory).iterdir()) if Path(directory).is_dir() else ():
         if folder.is_symlink() or not folder.is_dir():
             continue
         files = [file for file in folder.iterdir() if file.is_file() and not file.is_symlink()]
-        # Triton's group of a kernel that was compiled for the CPU.
+        # Triton's group file of a kernel that was compiled for the CPU.
         if any(f.suffix == ".obj" and f.with_suffix(".json") in files for f in files):
             found.append(Leftover("code for the CPU", folder, _size(folder)))
             continue
@@ -68,7 +68,7 @@ def find(directory) -> list[Leftover]:
 
 
 def remove(leftovers) -> None:
-    """Delete them, and folders that are empty then."""
+    """Delete files, and folders that are empty then."""
     for leftover in leftovers:
         if leftover.path.is_dir():
             shutil.rmtree(leftover.path)
@@ -79,7 +79,7 @@ def remove(leftovers) -> None:
 
 
 def totals(leftovers) -> dict[str, tuple[int, int]]:
-    """Return how many there are of each kind, and their bytes."""
+    """Return the number and the bytes of each kind."""
     found: dict[str, tuple[int, int]] = {}
     for leftover in leftovers:
         count, size = found.get(leftover.kind, (0, 0))

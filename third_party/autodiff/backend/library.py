@@ -1,4 +1,4 @@
-"""The native library, or the reason why it cannot be had."""
+"""The native library, or the reason why it cannot be loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from .errors import AutodiffError
 
 
 def native():
-    """Return the extension module over the compiler; `AutodiffError` if it cannot be loaded."""
+    """Return the extension module of the compiler; raises `AutodiffError` if it cannot be
+    loaded."""
     try:
         from . import _native
     except ImportError as error:

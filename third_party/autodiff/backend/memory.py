@@ -1,13 +1,13 @@
-"""Buffers that mirror a tensor's addressing: shadows, cotangents and snapshots.
+"""Buffers with the same addressing as a tensor: gradients ("shadows"), cotangents and snapshots.
 
-A generated kernel addresses the gradient of a tensor with the tensor's own element offsets from
-the pointer it was given. A `Span` says how much memory those offsets may touch: `lead` elements
-before the pointer and `total` elements in all. It is the tensor's own extent where the accesses
-are known to stay inside, and the tensor's whole storage elsewhere, so that no kernel writes
-outside a buffer that merely mirrors memory which the forward kernel was allowed to touch.
+A generated kernel addresses the gradient of a tensor by the tensor's own element offsets from the
+pointer that it was given. A `Span` says how much memory these offsets may touch: `lead` elements
+before the pointer, and `total` elements in all. It is the tensor's own extent if accesses are known
+to stay inside, and otherwise the tensor's whole storage: so no kernel writes outside of a buffer
+where the forward was allowed to touch memory.
 
-Generated kernels assume 16-byte alignment wherever the primal pointer had it, so every buffer
-made here is aligned at the data pointer, whatever its element size.
+Generated kernels assume 16-byte alignment where the forward's pointer had it. So every buffer is
+aligned at the data pointer, whatever its element size.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ ALIGNMENT = 16
 
 
 class Span(NamedTuple):
-    """Elements that offsets from a data pointer may touch."""
+    """A range of elements around a data pointer."""
 
     lead: int
     total: int
 
     def covering(self, first: int, last: int) -> Span:
-        """Return the span that holds these elements, too."""
+        """Return the span, extended to contain these elements."""
         lead = max(self.lead, -first)
         return Span(lead, lead + max(self.total - self.lead, last + 1))
 
     def widened(self, margin: int) -> Span:
-        """Return the span with so many more elements on both sides."""
+        """Return the span with `margin` more elements on both sides."""
         return Span(self.lead + margin, self.total + 2 * margin)
 
 
 def extent(shape, strides) -> int:
-    """Return the elements from the first to the last one of a strided tensor."""
+    """Return the number of elements from the first to the last one of a strided tensor."""
     reach = 1
     for size, stride in zip(shape, strides, strict=True):
         if size == 0:
@@ -46,15 +46,15 @@ def extent(shape, strides) -> int:
     return reach
 
 
-# What a line of memory holds of a sum: parts that are shorter are hardly worth a number.
+# Elements of a sum in a cache line: a shorter row is not worth a counter.
 SHORTEST_ROW = 32
 
 
 def pitch(shape, strides, length: int) -> int:
-    """Return how far rows lie apart that tiles of this `length` may hold, or a part of which.
+    """Return the distance of rows that contain tiles of this `length`, or parts of them.
 
-    The smallest stride larger than half of it; else the largest one that is not short; else
-    `length`.
+    It is the smallest stride larger than half of `length`; otherwise the largest one that is not
+    short; otherwise `length`.
     """
     steps = [step for size, step in zip(shape, strides, strict=True) if size > 1]
     long = [step for step in steps if step > length // 2]
@@ -62,7 +62,7 @@ def pitch(shape, strides, length: int) -> int:
 
 
 def same_strides(shape, a, b) -> bool:
-    """Return whether strides `a` and `b` address a tensor of `shape` alike."""
+    """Return whether strides `a` and `b` address a tensor of `shape` in the same way."""
     return all(size <= 1 or s == t for size, s, t in zip(shape, a, b, strict=True))
 
 
@@ -84,14 +84,15 @@ def is_non_overlapping(shape, strides) -> bool:
 
 
 def strides_of_gradient(shape, strides) -> tuple[int, ...]:
-    """Return those of a tensor's gradient: the same, unless elements of the tensor share memory."""
+    """Return the strides of a tensor's gradient: the same, unless elements of the tensor share
+    memory."""
     if is_non_overlapping(shape, strides):
         return tuple(strides)
     return make_contiguous_strides_for(shape)
 
 
 def shares_memory(shape, strides) -> bool:
-    """Return whether two elements of a tensor are one place in memory; exact."""
+    """Return whether two elements of a tensor have the same address; exact."""
     if is_non_overlapping(shape, strides):
         return False
     linear = torch.arange(extent(shape, strides), device="cpu").as_strided(shape, strides)
@@ -99,7 +100,7 @@ def shares_memory(shape, strides) -> bool:
 
 
 def is_dense(shape, strides) -> bool:
-    """Return whether the elements fill their extent, each place once."""
+    """Return whether elements fill the memory from first to last, each address once."""
     count = 1
     for size in shape:
         count *= size
@@ -109,7 +110,7 @@ def is_dense(shape, strides) -> bool:
 def meet(a, b, distance: int) -> bool:
     """Return whether two tensors share a byte; exact.
 
-    Each is `(shape, strides, itemsize)`; the second starts `distance` bytes after the first.
+    Each is `(shape, strides, itemsize)`; the second one starts `distance` bytes after the first.
     """
     low = min(0, distance)
     extents = [extent(shape, strides) * size for shape, strides, size in (a, b)]
@@ -129,7 +130,7 @@ def tensor_span(tensor: torch.Tensor) -> Span:
 
 
 def storage_span(tensor: torch.Tensor) -> Span:
-    """Return the span of the tensor's whole storage, seen from its data pointer."""
+    """Return the span of the tensor's whole storage, relative to its data pointer."""
     itemsize = tensor.element_size()
     nbytes = tensor.untyped_storage().nbytes()
     lead = tensor.storage_offset()
@@ -138,12 +139,12 @@ def storage_span(tensor: torch.Tensor) -> Span:
 
 
 def storage_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of all elements that the storage of another one holds."""
+    """Return a tensor of all elements in the storage of another one."""
     return tensor.detach().as_strided((storage_span(tensor).total,), (1,), 0)
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """Return whether the storage holds all elements; one that was resized may not."""
+    """Return whether the storage contains all elements; one that was resized may not."""
     needed = (tensor.storage_offset() + tensor_span(tensor).total) * tensor.element_size()
     held = tensor.untyped_storage().nbytes()
     return needed <= held and (tensor.numel() == 0 or tensor.data_ptr() != 0)
@@ -167,9 +168,9 @@ def allocate(shape, strides, span: Span, dtype, device, zero: bool) -> torch.Ten
 
 
 def snapshot(tensor: torch.Tensor, dtype=None, device=None) -> torch.Tensor:
-    """Return a copy with the same addressing, of everything that the tensor's storage holds.
+    """Return a copy of the tensor's whole storage, with the same addressing.
 
-    The copy may be of another dtype and on another device.
+    The copy may have another dtype and be on another device.
     """
     tensor = tensor.detach()
     dtype, device = dtype or tensor.dtype, device or tensor.device
@@ -185,7 +186,7 @@ def snapshot(tensor: torch.Tensor, dtype=None, device=None) -> torch.Tensor:
 
 
 def fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
-    """Return whether a kernel can read `tensor` as one of these strides, dtype and alignment."""
+    """Return whether a kernel can read `tensor` with these strides, dtype and alignment."""
     return (
         tensor.dtype == dtype
         and not tensor.is_neg()
@@ -195,9 +196,9 @@ def fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
 
 
 def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.Tensor:
-    """Return an upstream gradient with the addressing of its output, copying only if needed.
+    """Return an upstream gradient with the addressing of its output, copied only if necessary.
 
-    Memory of the span that the output tensor does not hold has a zero gradient.
+    Elements of the span outside of the output tensor have gradient zero.
     """
     if upstream.layout is not torch.strided:
         upstream = upstream.to_dense()
@@ -210,9 +211,9 @@ def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.
 
 
 def restore(tensor: torch.Tensor, strides, span: Span) -> torch.Tensor:
-    """Return what autograd kept of a tensor, with the strides that the kernel knows it by.
+    """Return what autograd saved of a tensor, with the strides that the kernel expects.
 
-    Hooks on saved tensors may return a tensor of the same elements that lies otherwise in memory.
+    Hooks on saved tensors may return a tensor with the same elements in another layout.
     """
     shape = tensor.shape
     if fits(tensor, shape, strides, tensor.dtype):
@@ -237,10 +238,10 @@ def first_alias(shape, strides, device) -> torch.Tensor:
 
 
 def gradient_of(shadow: torch.Tensor, dtype) -> torch.Tensor:
-    """Return the gradient of a tensor from its shadow.
+    """Return the gradient of a tensor from its shadow, the buffer with the same addressing.
 
-    The shadow of a tensor with overlapping elements holds one sum per memory location; autograd
-    sums the elements that share one, so the sum goes to one of them and zero to the others.
+    If elements of the tensor share an address, the shadow has one sum for it. Autograd adds up the
+    gradients of such elements, so one of them gets the sum, and the others zero.
     """
     shape, strides = shadow.shape, shadow.stride()
     if is_non_overlapping(shape, strides):

@@ -1,19 +1,19 @@
-"""Products to which ptxas gives wrong addresses: found in what it has made, and assembled anew.
+"""Finds matrix products to which ptxas gives wrong addresses, and assembles them again.
 
-For Hopper, a product (wgmma) finds its operands in shared memory by descriptors, numbers of 64 bits
-in uniform registers, of which there are 63. The upper half of a descriptor is constant. Where the
-next one is a sum of 64 bits, of an address and the constant with an offset, the upper half of the
-address is a register that holds zero:
+On Hopper, a product (wgmma) finds its operands in shared memory by descriptors, 64-bit numbers in
+uniform registers, of which there are 63. The upper half of a descriptor is constant. The next
+descriptor is a 64-bit sum of an address and the constant with an offset, in which the upper half of
+the address is a register that contains zero:
 
     UMOV UR8, URZ ;
     UIADD3 UR14, UP0, UR10, 0x40, URZ ;
     UIADD3.X UR15, UR8, -0x7fffffe0, URZ, UP0, !UPT ;
 
-A kernel of many products has more descriptors than registers. Then ptxas 12.8, which Triton 3.6
-comes with, may lose the address, and take both halves from registers that hold something else: the
-stack pointer R1, or what the last product has left. Such a product reads what lies somewhere else,
-or outside of the program's memory, which ends the process. The second assembler that Triton comes
-with is newer (12.9), and was not seen to do it.
+A kernel with many products has more descriptors than registers. Then ptxas 12.8, which comes with
+Triton 3.6, may lose the address, and read both halves from registers with other contents: the
+stack pointer R1, or what the last product has left. Such a product reads from a wrong address, or
+outside of the program's memory, which ends the process. Triton's second assembler is newer (12.9),
+and was not seen to do it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .cache import manager_for, put, read_bytes
 from .elf import is_whole
 from .errors import AutodiffError
 
-# Operations, by the lowest bits of an instruction, and the ones above them: their forms.
+# Operations, by the lowest bits of an instruction, and their forms, by the bits above.
 _IADD3, _UIADD3 = 0x10, 0x90
 _MOV, _CS2R, _IMAD, _UMOV = 0x02, 0x05, 0x24, 0x82
 _SECOND_IS_NUMBER, _THIRD_IS_NUMBER = 0x4, 0x2
-# They write uniform registers: arithmetic, and what comes from another register or a constant.
+# Instructions that write uniform registers: arithmetic, and moves from registers or constants.
 _UNIFORM = {*range(0x80, 0xB0), 0xB9, 0xC3, 0xCA}
 _FROM_UNIFORM = 0x6
-# The registers that are zero: RZ and SRZ, and URZ.
+# Registers that are always zero: RZ and SRZ, and URZ.
 _RZ, _URZ = 0xFF, 0x3F
 _ALWAYS_ZERO = {(False, _RZ), (True, _URZ)}
-# Of a descriptor's upper half: how its operand is swizzled, and bits that are never set.
+# In the upper half of a descriptor: the operand's swizzle, and bits that are never set.
 _SWIZZLE, _UNSET = 0xC0000000, 0x3FFF0000
 
 
@@ -53,7 +53,8 @@ def _form(instruction: int) -> int:
 
 
 def _upper_half_of(instruction: int) -> int | None:
-    """Return the register to which it adds the upper half of a descriptor and a carry; or None."""
+    """Return the register to which an instruction adds the upper half of a descriptor and a
+    carry."""
     is_sum = _operation(instruction) in (_IADD3, _UIADD3)
     if not is_sum or _form(instruction) != _SECOND_IS_NUMBER:
         return None
@@ -64,14 +65,14 @@ def _upper_half_of(instruction: int) -> int | None:
 
 
 def _written(instruction: int) -> set[tuple[bool, int]]:
-    """Return the registers that it writes, each with whether it is a uniform one."""
+    """Return the registers that an instruction writes, each with whether it is uniform."""
     operation, first = _operation(instruction), _bits(instruction, 16, 8)
     count = 2 if operation == _CS2R else 1
     return {(operation in _UNIFORM, first + n) for n in range(count)}
 
 
 def _makes_zero(instruction: int) -> bool:
-    """Return whether an instruction makes a register zero."""
+    """Return whether an instruction sets a register to zero."""
     operation, form = _operation(instruction), _form(instruction)
     if operation in (_MOV, _UMOV):
         if form == _SECOND_IS_NUMBER:
@@ -87,7 +88,7 @@ def _makes_zero(instruction: int) -> bool:
 
 
 def has_wrong_addresses(ptx: str, cubin: bytes) -> bool:
-    """Return whether ptxas, given this PTX, has made a cubin with wrong addresses of products."""
+    """Return whether a cubin, assembled from this PTX, has products with wrong addresses."""
     if "wgmma" not in ptx:
         return False
     zeros = set(_ALWAYS_ZERO)
@@ -103,14 +104,14 @@ def has_wrong_addresses(ptx: str, cubin: bytes) -> bool:
 
 
 def is_misaddressed(compiled) -> bool:
-    """Return whether ptxas has given a product of a kernel addresses that it made of nothing."""
+    """Return whether products of a compiled kernel have wrong addresses."""
     return has_wrong_addresses(compiled.asm.get("ptx", ""), compiled.asm.get("cubin", b""))
 
 
 def ensure_addresses(compiled):
-    """Return a derived kernel in which products have their addresses: as it is, or assembled anew.
+    """Return a derived kernel whose products have right addresses: as it is, or assembled again.
 
-    It must not have been loaded.
+    It must not have been loaded yet.
     """
     if not is_misaddressed(compiled):
         return compiled
@@ -126,7 +127,7 @@ def ensure_addresses(compiled):
 
 
 def _mended(compiled) -> bytes:
-    """Return what the newer assembler makes of a kernel, or has made, by the cache."""
+    """Return the cubin of the newer assembler for a kernel, from the cache if it is there."""
     wrong = hashlib.sha256(compiled.asm["cubin"]).hexdigest()
     manager, name = manager_for(wrong), f"{wrong}.assembled.cubin"
     cubin = read_bytes(manager, name)
@@ -137,7 +138,7 @@ def _mended(compiled) -> bytes:
 
 
 def warn_of_misaddressed(compiled, name: str) -> None:
-    """Warn where ptxas has given a product of the user's own kernel wrong addresses."""
+    """Warn if products of the user's own kernel have wrong addresses."""
     if is_misaddressed(compiled):
         warnings.warn(
             f"ptxas gives products of kernel {name!r} wrong addresses, as it is out of registers: "

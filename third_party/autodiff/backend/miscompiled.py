@@ -1,15 +1,16 @@
-"""Reductions that Triton lowers wrongly: found in its TTGIR, and mended there.
+"""Finds reductions that Triton lowers wrongly in TTGIR, and repairs them there.
 
-A layout says which element of a tile each bit of a lane's and of a warp's number stands for. Before
-3.8, Triton's lowering of `tt.reduce` takes it that the bits along one axis follow one another, and
-combines lanes whose numbers differ in as many bits as there are along the axis, from the first such
-bit on. `reshape` and `trans` make `#ttg.linear` layouts of that of a load, where this need not be:
-in `lane = [[0, 4], [1, 0], [2, 0], [0, 1], [0, 2]]` bits 0, 3 and 4 are along axis 1, but lanes are
-combined that differ in bits 0, 1 and 2. Where warps share the axis, partial results go through
-shared memory, whose places are numbered in the same belief; then some are read that nobody wrote.
+A layout says, for each bit of a lane's and of a warp's number, by how much it moves in the tile.
+Before 3.8, Triton's lowering of `tt.reduce` assumes that the bits along one axis are consecutive.
+It combines lanes whose numbers differ in as many bits as there are along the axis, from the first
+such bit on. `reshape` and `trans` turn the layout of a load into a `#ttg.linear` one, where this
+need not hold. In `lane = [[0, 4], [1, 0], [2, 0], [0, 1], [0, 2]]`, bits 0, 3 and 4 are along axis
+1, but lanes are combined that differ in bits 0, 1 and 2. If warps share the axis, partial results
+go through shared memory, whose addresses make the same assumption; then some are read that were
+never written.
 
-The way out is a layout that differs in nothing but the order of these bits: the tile is converted
-to it and reduced, and the result is converted back.
+The repair is a layout in which just the order of these bits is different. The tile is converted to
+it and reduced, and the result is converted back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import triton
 from .cache import write_ir
 from .errors import AutodiffError
 
-# The first release that reduces tiles of any layout.
+# The first release that reduces tiles of any layout correctly.
 _RIGHT = (3, 8)
 AFFECTED = tuple(int(part) for part in triton.__version__.split(".")[:2]) < _RIGHT
 
@@ -46,9 +47,9 @@ _LOCATION = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 
 
 def _bases(encoding: str, linear: dict) -> dict | None:
-    """Return the step that each bit stands for, by what the bit is one of (lane, warp, …).
+    """Return the step of each bit, by what the number counts (lane, warp, …).
 
-    None for other layouts than linear ones: in these, the bits along an axis follow one another.
+    None for layouts that are not linear: there, the bits along an axis are consecutive.
     """
     if sliced := _SLICE.fullmatch(encoding):
         axis, parent = int(sliced[1]), _bases(sliced[2], linear)
@@ -63,21 +64,21 @@ def _bases(encoding: str, linear: dict) -> dict | None:
 
 
 def _axes(steps) -> list[int | None]:
-    """Return the axis that each bit is along, None for a bit that changes no element."""
+    """Return the axis along which each bit moves, None for a bit that does not move."""
     return [next((axis for axis, by in enumerate(step) if by), None) for step in steps]
 
 
 def _scattered(steps, axis: int) -> bool:
-    """Return whether other bits are between those along an axis."""
+    """Return whether bits along an axis are not consecutive."""
     places = [place for place, along in enumerate(_axes(steps)) if along == axis]
     return bool(places) and places[-1] - places[0] >= len(places)
 
 
 def _misnumbered(steps, axis: int) -> bool:
-    """Return whether Triton takes other bits for those along an axis when it numbers places.
+    """Return whether Triton mistakes other bits for those along an axis when it computes addresses.
 
-    Of the bits that change elements, it takes the lowest for those along the axis that comes first,
-    the following ones for those along the second, and so on.
+    Of the bits that move, it takes the lowest ones for those along the first axis, the next ones
+    for those along the second, and so on.
     """
     axes = [along for along in _axes(steps) if along is not None]
     assumed = sorted(axes, key=axes.index)
@@ -93,7 +94,7 @@ def _is_wrong(bases: dict, axis: int) -> bool:
 
 
 def _in_order(steps, axis: int) -> list:
-    """Return bits in an order that the lowering expects, as they are if they are in one."""
+    """Return bits in an order that the lowering expects; unchanged if they are in such an order."""
     if not (_scattered(steps, axis) or _misnumbered(steps, axis)):
         return steps
     axes = _axes(steps)
@@ -107,7 +108,7 @@ def _in_order(steps, axis: int) -> list:
 
 
 def _reordered(bases: dict, axis: int) -> str:
-    """Return the layout with its lanes and warps numbered so that it is reduced rightly."""
+    """Return the layout with lanes and warps numbered so that it is reduced correctly."""
     changed = {kind: _in_order(bases[kind], axis) for kind in ("lane", "warp")}
     shown = (f"{kind} = {json.dumps(steps)}" for kind, steps in {**bases, **changed}.items())
     return f"#ttg.linear<{{{', '.join(shown)}}}>"
@@ -124,12 +125,13 @@ def _types(text: str) -> list[str]:
 
 
 def _with_layout(type_: str, layout: str) -> str:
-    """Return a tile's type with another layout; a scalar has none."""
+    """Return a tile's type with another layout; a scalar stays as it is."""
     return f"{type_.split(', ', 1)[0]}, {layout}>" if type_.startswith("tensor<") else type_
 
 
 def _wrong(ttgir: str):
-    """Yield the reductions that Triton lowers wrongly, with a layout in which it does not."""
+    """Yield the reductions that Triton lowers wrongly, each with a layout that it lowers
+    correctly."""
     linear = dict(_LINEAR.findall(ttgir))
     for found in _REDUCE.finditer(ttgir) if linear else ():
         layout = _types(found["types"])[0].split(", ", 1)[1][:-1]
@@ -154,9 +156,9 @@ def find_wrong(ttgir: str) -> list[str]:
 
 
 def _reduce_in(layout: str, found) -> tuple[str, dict]:
-    """Return a reduction of tiles converted to `layout`, and its results, converted back.
+    """Return a reduction with tiles converted to `layout`, and results converted back.
 
-    With the text come the new names of the results, by the old ones.
+    Also returns the new names of the results, by the old ones.
     """
     indent, name, axis = found["indent"], found["name"], found["axis"]
     count, end = found["count"] or "", (found["location"] or "") + "\n"
@@ -186,12 +188,12 @@ def _reduce_in(layout: str, found) -> tuple[str, dict]:
 
 
 def mended(ttgir: str) -> str:
-    """Return TTGIR that computes the same by reductions that Triton lowers rightly."""
+    """Return equivalent TTGIR with reductions that Triton lowers correctly."""
     while (wrong := next(_wrong(ttgir), None)) is not None:
         found, layout = wrong
         text, renamed = _reduce_in(layout, found)
         rest = ttgir[found.end() :]
-        # A name holds to the end of its block; blocks beside it may have it, too.
+        # A name is valid to the end of its block; sibling blocks may use it, too.
         outside = re.search(rf"^ {{0,{len(found['indent']) - 1}}}\S", rest, re.MULTILINE).start()
         block = rest[:outside]
         for old, new in renamed.items():
@@ -206,7 +208,7 @@ def mended(ttgir: str) -> str:
 
 
 def ensure_right(compiled, translate):
-    """Return what Triton has compiled a derived kernel to, or what it compiles mended TTGIR to.
+    """Return a derived kernel as Triton has compiled it, or compiled again from repaired TTGIR.
 
     `translate` compiles a file.
     """
@@ -215,7 +217,7 @@ def ensure_right(compiled, translate):
     stages = compiled.asm
     text = mended(stages["ttgir"])
     compiled = translate(write_ir(text, compiled.metadata.name, "ttgir"))
-    # It has been through the stages before, too.
+    # The new kernel has gone through the earlier stages, too.
     compiled.asm.setdefault("ttir", stages.get("ttir"))
     left = find_wrong(compiled.asm["ttgir"])
     if left:
@@ -228,7 +230,7 @@ def ensure_right(compiled, translate):
 
 
 def warn_of_wrong(compiled, name: str) -> None:
-    """Warn where Triton has compiled a reduction of the user's own kernel wrongly."""
+    """Warn if Triton lowers a reduction of the user's own kernel wrongly."""
     wrong = find_wrong(compiled.asm.get("ttgir", "")) if AFFECTED else ()
     if wrong:
         warnings.warn(

@@ -1,19 +1,20 @@
-"""Products that ptxas leaves out: found in what it has made, and compiled again without the fault.
+"""Finds products that ptxas leaves out, and compiles the kernel again without the fault.
 
-For Hopper, Triton makes a `tt.dot` of large tiles asynchronous matrix instructions (wgmma). Where a
-loop's number of iterations is a constant, ptxas (12.8 to 13.0, at least) may unroll it, take the
-product of one iteration, whose accumulator is zero, for that of another, and leave it out. For
+On Hopper, Triton compiles a `tt.dot` of large tiles to asynchronous matrix instructions (wgmma). If
+a loop's trip count is a constant, ptxas (12.8 to 13.0, at least) may unroll it, mistake the product
+of one iteration, whose accumulator is zero, for that of another, and leave it out. For
 
     for i in range(4):
         acc += tl.exp2(tl.dot(tl.load(x + i * step + tile), b))
 
-with 64 rows and 16 columns, the first product is then added twice, and the second never. In the
-place of a group of instructions that it has left out, ptxas puts one that does nothing. At its
-optimization level 1 it does not unroll.
+with 64 rows and 16 columns, the first product is added twice, and the second never. Where it left
+out a group of instructions, ptxas puts one that does nothing. At its optimization level 1, it does
+not unroll.
 
-A product that nothing reads is left out with good reason. There are some that neither Triton nor
-LLVM removes: to them, its instructions are assembly text. To tell one from the other, the PTX is
-assembled again without these products. Then no group is left out, and as many are there.
+It is right to leave out a product whose result nobody reads. Some such products are removed by
+neither Triton nor LLVM, for which the instructions are assembly text. To distinguish the two cases,
+the PTX is assembled again without these products. The kernel is right if then no group is left out
+and the number of instructions is the same.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ import warnings
 from .assembler import assembled, instructions
 from .errors import AutodiffError
 
-# HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, without the last bits, which are for its scheduling.
+# HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, without the last bits, which are for scheduling.
 _NOTHING = bytes.fromhex("f079ff3f00000000ff00000c")
-# What is the same in the first bits of all matrix instructions that are asynchronous.
+# The first bits of all asynchronous matrix instructions.
 _OPCODE, _OPCODE_BITS = 0x1F0, 0x1FC
 
 _REGISTER = re.compile(r"%[a-z]+\d+")
@@ -34,7 +35,7 @@ _COMMENT = re.compile(r'("[^"\n]*")|//.*')
 _WGMMA = re.compile(r"(?:@!?%p\d+\s+)?\bwgmma\.")
 _PRODUCT = "wgmma.mma_async"
 _COMMIT = "wgmma.commit_group"
-# Instructions that do nothing but to compute registers, of which they name first the results.
+# Instructions without effects, whose results are their first operands.
 _COMPUTES = re.compile(
     r"(?<![\w.])(?:abs|add|and|bfe|cvt|div|ex2|fma|lg2|mad|max|min|mov|mul|neg|not|or|prmt|rcp|rsqrt|selp|setp"
     r"|shl|shr|sqrt|sub|wgmma\.mma_async|xor)\.[\w.:]+\s+(?P<results>\{[^}]*\}|[^,]*),"
@@ -47,9 +48,9 @@ _COMPUTES = re.compile(
 
 
 def _live(statements: list[str]) -> set[int]:
-    """Return which of the statements that compute something are needed by others.
+    """Return the statements whose results are used by others.
 
-    Registers are told apart by name alone, wherever they are read: more may be live, not fewer.
+    Registers are identified by name, wherever they are read: more may be live than really are.
     """
     makers, needed = {}, []
     for place, statement in enumerate(statements):
@@ -70,9 +71,9 @@ def _live(statements: list[str]) -> set[int]:
 
 
 def _without_unread_products(ptx: str) -> str | None:
-    """Return PTX without the products that nothing reads, None if something reads each.
+    """Return PTX without products that nobody reads, None if there are none.
 
-    It is for the assembler alone: as groups are missing, others may not be waited for.
+    It must only be assembled, not run: with groups missing, others may not be waited for.
     """
     *statements, end = _COMMENT.sub(r"\1", ptx).split(";")
     live = _live(statements)
@@ -102,7 +103,7 @@ def _without_unread_products(ptx: str) -> str | None:
 
 
 def _products(cubin: bytes) -> int:
-    """Return how many asynchronous matrix instructions there are that do something."""
+    """Return the number of asynchronous matrix instructions that do something."""
     found = (i for i in instructions(cubin) if i & _OPCODE_BITS == _OPCODE)
     nothing = int.from_bytes(_NOTHING, "little")
     return sum(i & (1 << 8 * len(_NOTHING)) - 1 != nothing for i in found)
@@ -114,9 +115,9 @@ def _products(cubin: bytes) -> int:
 
 
 def omits_products(compiled) -> bool:
-    """Return whether ptxas has left out a product of a kernel that something reads."""
+    """Return whether ptxas has left out a product whose result is read."""
     ptx, cubin = compiled.asm.get("ptx", ""), compiled.asm.get("cubin", b"")
-    # A synchronous product is not left out: its operands are registers.
+    # A synchronous product is never left out: its operands are registers.
     if "wgmma" not in ptx or _NOTHING not in cubin:
         return False
     rest = _without_unread_products(ptx)
@@ -127,7 +128,7 @@ def omits_products(compiled) -> bool:
 
 
 def with_all_products(translate, options: dict):
-    """Return what `translate` makes with these options, or others with which no product is lost."""
+    """Return the result of `translate` with these options, or with others that lose no product."""
     compiled = translate(options)
     if not omits_products(compiled):
         return compiled
@@ -143,7 +144,7 @@ def with_all_products(translate, options: dict):
 
 
 def warn_of_omitted(compiled, name: str) -> None:
-    """Warn where ptxas has left out a product of the user's own kernel."""
+    """Warn if ptxas has left out a product of the user's own kernel."""
     if omits_products(compiled):
         warnings.warn(
             f"ptxas leaves out products of kernel {name!r}, whose results are wrong: it unrolls a "

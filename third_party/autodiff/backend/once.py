@@ -1,8 +1,8 @@
 """Gradients that cannot be differentiated again: trying to is an error, not a missing term.
 
-Autograd runs a node only if it lies on a path to what it differentiates by. So a node that raises
-must have an edge to everything that the gradient depends on: to the upstream gradients, to the
-tensors that the kernel read, and to the leaves these were computed from.
+Autograd only runs a node that is on a path to what it differentiates by. So the node that raises
+the error has an edge to everything that the gradient depends on: the upstream gradients, the
+tensors that the kernel read, and the leaves that these were computed from.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .errors import AutodiffError
 
 
 class _Once(torch.autograd.Function):
-    """Its first input, whose derivative is an error."""
+    """The identity on its first input; to differentiate it is an error."""
 
     @staticmethod
     def forward(ctx, name, gradient, *anchors):
@@ -30,7 +30,7 @@ class _Once(torch.autograd.Function):
 
 
 def _leaves_behind(node):
-    """Yield the leaves that a node of autograd's graph depends on."""
+    """Yield the leaves of autograd's graph that a node depends on."""
     seen, stack = {node}, [node]
     while stack:
         current = stack.pop()
@@ -44,7 +44,7 @@ def _leaves_behind(node):
 
 
 def refuse_second(name, node, upstream, inputs, gradients) -> list:
-    """Return `gradients`, the results of `node`, so that differentiating them is an error.
+    """Return `gradients`, the results of `node`, so that to differentiate them is an error.
 
     They depend on `upstream` and on `inputs`, as far as these are known, and through `node` on
     leaves.

@@ -1,4 +1,4 @@
-"""What a user may ask of a kernel's backward, beside gradients."""
+"""Options of a kernel's backward."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from .errors import ArgumentError
 from .tapes import checked_limit
 
-# What Triton compiles a kernel with, and by what factor the compiler may widen tiles.
+# Triton's compile options, and by what factor tiles may become longer.
 _POWERS_OF_TWO = ("num_warps", "num_ctas", "widen")
 _COUNTS = ("num_stages", "maxnreg")
-# How the compiler may rearrange programs and loops; see docs/plan.md.
+# The ways to rearrange programs and loops; see docs/plan.md.
 _SCHEDULES = ("batch", "unravel", "merge", "interchange", "persist")
 _KNOWN = (*_POWERS_OF_TWO, *_COUNTS, "schedules", "scheduled")
-# What the compiler is asked for.
+# Options that become part of the request.
 REQUESTED = ("widen", "schedules", "scheduled")
 
 
@@ -50,7 +50,7 @@ def _checked_option(name, value) -> int | tuple[str, ...] | bool | None:
 
 
 def _checked_backward(given) -> tuple[tuple[str, object], ...] | None:
-    """Return the options that a user gives backward kernels, sorted, or raise."""
+    """Check the options for backward kernels; returns them sorted."""
     if given is None:
         return None
     if not isinstance(given, dict):
@@ -66,14 +66,14 @@ class Options(NamedTuple):
     deterministic: bool | None = None
     backward: tuple[tuple[str, object], ...] | None = None
     autotune: bool | None = None
-    # Of a forward that is autotuned, the stages and warps of its configurations.
+    # If the forward is autotuned, the stages and warps of its configurations.
     forward_configs: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def checked(
         cls, base: Options, tape_limit=None, deterministic=None, backward=None, autotune=None
     ) -> Options:
-        """Return the options that a user gave, or raise; `base` provides the others."""
+        """Check a user's options; returns them, with others from `base`."""
         given = {
             "tape_limit": checked_limit(tape_limit),
             "deterministic": _checked_flag("deterministic", deterministic),
@@ -84,28 +84,29 @@ class Options(NamedTuple):
 
     @property
     def tunes(self) -> bool:
-        """Whether backwards are measured: as the user says, or as the forward is."""
+        """Whether options of backwards are measured: if the user says so, or if the forward is
+        autotuned."""
         return bool(self.forward_configs) if self.autotune is None else self.autotune
 
     @property
     def requested(self) -> dict[str, object]:
-        """What the user chose of that which the compiler decides; see `Ask`."""
+        """Options that override decisions of the compiler; see `Ask`."""
         return {name: value for name, value in self.backward or () if name in REQUESTED}
 
     @property
     def launch(self) -> dict[str, int]:
-        """The compile options of backward kernels that the user chose."""
+        """Compile options that the user chose for backward kernels."""
         return {name: value for name, value in self.backward or () if name not in REQUESTED}
 
     def atomics(self) -> int:
-        """Return whether gradients may meet in atomics, as things are."""
+        """Return whether gradients may be added atomically, with PyTorch's present settings."""
         if self.deterministic is None:
             return torch.get_deterministic_debug_mode()
         return FORBIDDEN if self.deterministic else ALLOWED
 
 
 DEFAULT = Options()
-# What `differentiable` and `autodiff` take.
+# The keywords of `differentiable` and `autodiff`.
 KEYWORDS = tuple(name for name in Options._fields if name != "forward_configs")
 # PyTorch's debug modes: `use_deterministic_algorithms(True)` forbids, with `warn_only=True` warns.
 ALLOWED, WARNED_OF, FORBIDDEN = 0, 1, 2

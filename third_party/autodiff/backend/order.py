@@ -1,4 +1,4 @@
-"""What `differentiable` and `autodiff` make goes over all decorators of Triton, never under one."""
+"""Makes sure that `differentiable` and `autodiff` are outermost, above all decorators of Triton."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from .errors import KernelTypeError
 
 _OURS = (__name__, "inspect", "functools")
-# Where Triton's decorators look at what they are given.
+# Files of Triton's decorators.
 _JIT = ("triton.runtime.jit", "triton.runtime.interpreter")
 _TUNER = "triton.runtime.autotuner"
 
 
 def _decorator() -> str | None:
-    """Return the decorator of Triton that looks at an attribute, None if somebody else does."""
+    """Return the decorator of Triton that reads an attribute, None if other code does."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") in _OURS:
         frame = frame.f_back
@@ -28,7 +28,7 @@ def _decorator() -> str | None:
 
 
 class _Inside:
-    """What a decorator would look at, `name` of an object: it has that itself, or not at all."""
+    """The attribute `name`, which Triton's decorators read to find a function."""
 
     def __init__(self, name: str):
         self._name = name
@@ -40,7 +40,7 @@ class _Inside:
                 thing._refuse(decorator)
             if self._name in vars(thing):
                 return vars(thing)[self._name]
-        # Who looks further finds that of the kernel.
+        # Other code gets the kernel's attribute.
         raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
 
     def __set__(self, thing, value):
@@ -48,9 +48,9 @@ class _Inside:
 
 
 class Outermost:
-    """Refuses to be decorated by Triton, which would look for a function under it."""
+    """Raises an error if Triton decorates it, since Triton would look for a function under it."""
 
-    # Autotune and heuristics ask for names of parameters, jit for the source of the function.
+    # Autotune and heuristics read the names of parameters, and jit reads the function's source.
     arg_names = _Inside("arg_names")
     __wrapped__ = _Inside("__wrapped__")
 

@@ -1,7 +1,7 @@
-"""The end of gradients that kernels leave as partial sums: adding these up.
+"""Adds up gradients that kernels leave as partial sums.
 
-On a GPU one launch does it for all gradients of a backward, in an order that depends on the
-number of sums alone, so that equal launches give equal bits.
+On a GPU, one launch does it for all gradients of a backward. The order only depends on the number
+of sums, so that equal launches give equal bits.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .interpreted import compiling, is_interpreted
 from .launchers import built_meanwhile
 from .waiting import work
 
-# As many sums as a program adds up at a time, and elements that it holds meanwhile.
+# The most sums that a program adds up at a time, and the most elements in registers.
 _MOST_ROWS = 512
 _TILE = 8192
 _ELEMENTS_A_THREAD = 32
-# Narrow tiles give few gradient elements to many programs; 16 floats are half a line of the cache.
+# Narrow tiles spread few elements over many programs; 16 floats are half a cache line.
 _FEWEST_COLUMNS, _MOST_COLUMNS = 16, 1024
-# Types that PyTorch and Triton round to alike.
+# Types to which PyTorch and Triton round in the same way.
 ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-# Not by triton.jit, which makes functions for the interpreter where TRITON_INTERPRET says so.
+# Not by triton.jit, which would make a function for the interpreter under TRITON_INTERPRET.
 @JITFunction
 def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     columns = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
@@ -67,7 +67,7 @@ def tile_of(count: int) -> tuple[int, int, int]:
 
 
 class SumOfPartials:
-    """The gradient of a tensor of known layout from `count` sums, each as long as its extent."""
+    """The gradient of a tensor from `count` sums, each with the tensor's layout."""
 
     __slots__ = ("count", "size", "shape", "strides", "dtype", "result")
 
@@ -87,7 +87,7 @@ class SumOfPartials:
 
 
 class _Launch:
-    """Adds up the sums of gradients that have equally many."""
+    """Adds up all gradients that have the same number of sums."""
 
     def __init__(self, sums):
         self.sums = sums
@@ -98,7 +98,7 @@ class _Launch:
         self.compiled = None
 
     def compile(self) -> None:
-        """Compile for this device, unless that has been done; Triton keeps what others needed."""
+        """Compile for this device, unless that has been done; Triton caches the kernel."""
         if self.compiled is None:
             with work(f"compiling kernel {add_up.__name__!r}"):
                 kernel = self._compile()
@@ -129,7 +129,7 @@ class _Launch:
 
 
 class Finish:
-    """Makes gradients from their partial sums; `sums` holds the `SumOfPartials` by argument."""
+    """Makes gradients from their partial sums; `sums` has the `SumOfPartials` by argument."""
 
     def __init__(self, sums: dict, device):
         on_gpu = device.type != "cpu"
@@ -146,7 +146,7 @@ class Finish:
 
     @property
     def kernels(self) -> tuple[_Launch, ...]:
-        """What has to be compiled."""
+        """The launches that have to be compiled."""
         return tuple(launch for _, launch in self._launches)
 
     def run(self, partials: dict) -> dict:

@@ -1,9 +1,9 @@
 """Copies and pickles of kernels and operations.
 
-A kernel is code: a copy of it is the kernel itself, and a pickle of it has the name under which a
-module holds it, as pickles of functions have. What has no such name of its own is made again, of
-what has one: an operation of its kernel and stub, a differentiable kernel of Triton's. A pickle
-says which version wrote it, lest another version read it as its own.
+A kernel is code. A copy of it is the kernel itself, and a pickle contains the name under which a
+module has it, like pickles of functions. Objects without such a name are made again from those that
+have one: an operation from its kernel and stub, a differentiable kernel from Triton's. A pickle
+contains the version that wrote it, so that another version refuses it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .interpreted import is_jit
 from .stubs import innermost
 from .wrappers import Differentiable
 
-# Changes with what `restore` is given.
+# Increased when the arguments of `restore` change.
 FORMAT = 1
 
 
 class Place(NamedTuple):
-    """Where a thing is found: under a name of a module, or so many steps below that."""
+    """Where an object is found: under a name in a module, or so many wrappers below that."""
 
     module: str
     name: str
@@ -39,12 +39,12 @@ class Place(NamedTuple):
 
 
 def _is_kernel(thing) -> bool:
-    # Proxies among what modules hold answer isinstance() as they like.
+    # Proxies in modules may have their own isinstance().
     return issubclass(type(thing), (Differentiable, KernelInterface))
 
 
 def _from(thing) -> Iterator:
-    """Yield a thing and what is below it: Triton's kernel, what that wraps, and so on."""
+    """Yield an object and all objects below it: Triton's kernel, the function, and so on."""
     yield thing
     if issubclass(type(thing), Differentiable):
         thing = thing._kernel
@@ -55,7 +55,7 @@ def _from(thing) -> Iterator:
 
 
 def _is_named(thing) -> bool:
-    """Whether a thing is what its own name stands for in its module."""
+    """Whether an object is what its own name refers to in its module."""
     try:
         return attrgetter(thing.__qualname__)(sys.modules.get(thing.__module__)) is thing
     except AttributeError:
@@ -63,18 +63,18 @@ def _is_named(thing) -> bool:
 
 
 def _names(function) -> Iterator[tuple[str, str, object]]:
-    """Yield names of all modules and what they stand for, the one that should be right first."""
+    """Yield the names and values of all modules, beginning with the one that is probably right."""
     home, name = function.__module__, function.__qualname__
     with contextlib.suppress(AttributeError):
         yield home, name, attrgetter(name)(sys.modules.get(home))
-    # A wrapper may be elsewhere than its function.
+    # A wrapper may be in another module than its function.
     for module in (home, *sys.modules):
         for name, found in list(getattr(sys.modules.get(module), "__dict__", {}).items()):
             yield module, name, found
 
 
 def _place_of(kernel, function) -> Place | None:
-    """Return where a kernel without us is found; None if it is nowhere."""
+    """Return where a kernel without our wrapper is found; None if nowhere."""
     for module, name, found in _names(function):
         if found is kernel or _is_kernel(found):
             for steps, below in enumerate(_from(found)):
@@ -84,7 +84,7 @@ def _place_of(kernel, function) -> Place | None:
 
 
 def _refuse_session(module: str, what: str) -> None:
-    """Raise if a process that is about to be spawned will not have a module."""
+    """Raise if a spawned process would not have a module."""
     main = sys.modules["__main__"]
     has_file = getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
     is_main = module in ("__main__", "__mp_main__")
@@ -106,7 +106,7 @@ def _refuse_nameless(what: str, function) -> None:
 
 
 def _find(place: Place):
-    """Return what is at a place of this process."""
+    """Return the object at a place, in this process."""
     try:
         found = attrgetter(place.name)(importlib.import_module(place.module))
         return next(itertools.islice(_from(found), place.steps, None))
@@ -123,7 +123,7 @@ def _missing(place: Place, reason) -> PickleError:
 
 
 def reduce_kernel(kernel) -> tuple:
-    """Return how a differentiable kernel is made again, as `__reduce__` does."""
+    """Return how to make a differentiable kernel again, as `__reduce__` does."""
     function = kernel._resolver.function
     what = f"kernel {function.__qualname__!r}"
     if _is_named(kernel):
@@ -137,7 +137,7 @@ def reduce_kernel(kernel) -> tuple:
 
 
 def reduce_op(op, *more) -> tuple:
-    """Return how an operation is made again; `more` are functions and values beside its stub."""
+    """Return how to make an operation again; `more` are functions and values besides its stub."""
     what = f"operation {op.__name__!r}"
     if _is_named(op):
         return _reduced("named", what, Place(op.__module__, op.__qualname__, 0))
@@ -154,7 +154,7 @@ def _reduced(kind: str, what: str, place: Place | None, *state) -> tuple:
 
 
 def restore(format_, version, kind, *state):
-    """Return what a pickle stands for; its format and the version that wrote it come first."""
+    """Return the object of a pickle; its format and version come first."""
     from .api import DifferentiableKernel, Op, Options
 
     if format_ != FORMAT:

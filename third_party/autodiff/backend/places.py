@@ -1,4 +1,4 @@
-"""Where the user's functions are, for messages."""
+"""Source locations of the user's functions, for messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def place_of(function) -> str:
-    """Return the file and line of a Python function, `file.py:12`, as far as that is known."""
+    """Return the file and line of a Python function, `file.py:12`, as far as known."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return f"a {type(function).__name__}"

@@ -1,7 +1,8 @@
 """The plan that the compiler returns: kernels, buffers, gradients and host checks, as data.
 
-Loading validates everything that the runtime relies on, so that a stale or damaged plan is an
-error here and never a wrong launch later. Argument indices count the TTIR function's arguments.
+Everything that the runtime relies on is validated when a plan is loaded, so that a stale or damaged
+plan is an error here and not a wrong launch later. Argument indices count the TTIR function's
+arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ VERSION = 3
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
-# Those of an argument first.
+# Failures about one argument come first.
 FAILURES = ("gradient", "output", "reach", "launch", "tapes")
 CONFINED = ("none", "sums", "all")
 BUFFER_KINDS = ("saved", "tape", "handover", "tally")
@@ -57,8 +58,9 @@ class Argument:
 class Buffer:
     """Scratch memory.
 
-    "saved" lives from the forward to the backward, "tape" in the backward; "handover" is what one
-    backward kernel leaves for others, "tally", cleared, what one counts for others.
+    A "saved" buffer lives from the forward to the backward, a "tape" only in the backward. A
+    "handover" is written by one backward kernel for others. A "tally" is cleared, and counts
+    contributions for other kernels.
     """
 
     name: str
@@ -68,10 +70,11 @@ class Buffer:
 
 
 class Tallied(NamedTuple):
-    """Kernels for a sum of which parts that get one contribution are stored to the gradient.
+    """Kernels for a sum in which blocks with a single contribution are stored to the gradient.
 
-    `tally` finds these; the other parts are cleared before the backward, and rounded after it.
-    The gradient is then a tensor that is cleared otherwise. They run if `tally.when` is not zero.
+    `tally` counts contributions. Other blocks are cleared before the backward, and rounded after
+    it. The gradient itself is a tensor that is cleared in another way. The kernels run if
+    `tally.when` is not zero.
     """
 
     tally: Kernel
@@ -79,23 +82,24 @@ class Tallied(NamedTuple):
     round: Kernel
 
 
-# Elements beyond a tensor's storage that a gradient buffer may always have.
+# How many elements beyond a tensor's storage a gradient buffer may have in any case.
 _ROOM = 1 << 16
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """How the gradient of one pointer argument is accumulated and initialised.
+    """How the gradient of one pointer argument is added up and initialised.
 
-    With `partials`, the buffer holds so many partial sums, one after the other. With `remainder`,
-    a later kernel adds to what was stored, atomically, and maybe elsewhere in the tensor's storage.
-    With several `checks`, contributions take turns, of which each reaches no element twice.
-    One that is not returned is a copy of an upstream gradient, which the backward uses up. Where
-    an argument is only `overwritten`, kernels store zeros: elements that are left out have the
+    With `partials`, the buffer contains that many partial sums, one after the other. With
+    `remainder`, a later kernel adds atomically to what was stored, maybe elsewhere in the tensor's
+    storage. With several `checks`, contributions take turns: each touches no element twice. One
+    that is not returned is a copy of an upstream gradient, which the backward overwrites. If an
+    argument is only `overwritten`, kernels store zeros: elements that are left out keep the
     upstream gradient.
 
-    Contributions are where loads `reach`, those of stores where their checks say, unless they are
-    `confined` to the buffer ("all" of them, or "sums"), which then needs a `margin` on both sides.
+    Contributions are at the addresses that loads `reach`, or for stores, that their checks
+    describe. If they are `confined` to the buffer ("all" of them, or only "sums"), it has a
+    `margin` on both sides.
     """
 
     argument: int
@@ -114,19 +118,19 @@ class Gradient:
 
     @property
     def fills_tensor(self) -> bool:
-        """Whether the (passed) checks prove that every element of the tensor is stored to."""
+        """Whether the checks, if they hold, prove that every element of the tensor is stored to."""
         return self.accumulate != "atomic" and any(c.kind == "bijective" for c in self.checks)
 
     @property
     def stays_inside(self) -> bool:
-        """Whether the (passed) checks prove that only the tensor's elements are written."""
+        """Whether the checks, if they hold, prove that only the tensor's elements are written."""
         proved = all(c.kind == "bijective" for c in self.checks)
         return self.fills_tensor and proved and not self.remainder
 
     def span(self, tensor, args, grid) -> Span | None:
-        """Return the memory that the buffer of a tensor covers, seen from the tensor's pointer.
+        """Return the memory for the gradient of a tensor, relative to the tensor's pointer.
 
-        None if contributions reach so far that they should be confined instead.
+        None if contributions reach so far that accesses should be masked instead.
         """
         if self.stays_inside:
             return Span(0, extent(tensor.shape, tensor.strides))
@@ -142,8 +146,9 @@ class Gradient:
         return span if span.total - held.total <= max(_ROOM, held.total // 8) else None
 
     def leaving_out(self) -> Gradient | None:
-        """Return it for launches that may leave out elements of the tensor; None if it cannot."""
-        # What is stored to because windows or ranges reach it may not be what they load.
+        """Return it for launches that may leave elements of the tensor out; None if that is
+        impossible."""
+        # Elements may be stored because windows or ranges contain them, though they are not loaded.
         if (
             self.accumulate != "store"
             or not self.fills_tensor
@@ -159,8 +164,8 @@ class Gradient:
 class Kernel:
     """A generated kernel. `grid` is None for the forward's own, else three expressions.
 
-    The first of its `variants` that suits a launch runs in its place: whose `when` is not zero.
-    One that checks its accesses lists them, and its last operands are `bounds.OPERANDS`.
+    The first of its `variants` that suits a launch, whose `when` is not zero, runs instead. A
+    kernel with bounds checks lists its accesses, and its last operands are `bounds.OPERANDS`.
     """
 
     name: str
@@ -174,17 +179,17 @@ class Kernel:
 
     @functools.cached_property
     def digest(self) -> str:
-        """What tells this kernel from others: a hash of its text and operands."""
+        """A hash that identifies this kernel by its text and operands."""
         text = "\0".join((self.ttir, str(self.operands), str(self.grid), str(self.options)))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Hazard:
-    """Loads through `read` may see stores through `written` if their tensors share memory.
+    """If their tensors share memory, loads through `read` may see stores through `written`.
 
-    Not so if they start at the same address and all pairs of expressions in `unless` are equal
-    (None: there is nothing that would exclude it).
+    They do not if the tensors start at the same address and all pairs of expressions in `unless`
+    are equal. If it is None, nothing excludes it.
     """
 
     written: int
@@ -193,11 +198,12 @@ class Hazard:
 
 
 class Next(NamedTuple):
-    """What to ask for at launches for which a plan will not do, or need not.
+    """What to request next for launches that a plan does not suit, or for which there is a better
+    one.
 
-    These are the ones for which no number is negative and something `fails`, if that is said: what
-    the plan says of the launch, of the `argument`, or how large the tapes are. A `key` of the
-    request then gets a value; without one, there is no plan for such launches.
+    It applies to launches in which no number is negative, and something `fails`, if that is given:
+    what the plan says of the launch, of the `argument`, or how large tapes are. Then a `key` of the
+    request gets a value; without a key, there is no plan for such launches.
     """
 
     not_negative: tuple
@@ -211,7 +217,7 @@ class Next(NamedTuple):
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Next:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        """Build it from JSON; raises `PlanError` if that is malformed."""
         not_negative = tuple(get(data, "notNegative", list, []))
         for expr in not_negative:
             validate(expr, arguments)
@@ -235,7 +241,7 @@ class Next(NamedTuple):
 
     @property
     def expressions(self) -> tuple:
-        """The expressions over a launch that decide."""
+        """The expressions of a launch on which it depends."""
         return (*self.not_negative, *((self.value or ()) if self.key == "axes" else ()))
 
 
@@ -262,13 +268,13 @@ class Plan:
     next: tuple[tuple[Next, ...], ...] = ()
     stores: tuple[Store, ...] = ()
     live: dict[int, tuple[Space | None, ...]] = field(default_factory=dict)
-    # What it answers: the kernel's text, the request and the kernel's name.
+    # The question it answers: the kernel's text, the request and the kernel's name.
     asked: tuple[str, str, str] | None = field(default=None, repr=False, compare=False)
 
     def grid_of(self, args, grid) -> tuple[int, int, int] | None:
-        """Return the grid that the kernels are for; None if what they assume of a launch fails.
+        """Return the grid that the kernels are for; None if an assumption about a launch is wrong.
 
-        Numbers that they take for not negative must not be, in any program.
+        Numbers that are assumed not to be negative must not be so in any program.
         """
         try:
             if self.launch is not None:
@@ -281,20 +287,20 @@ class Plan:
         return grid if holds else None
 
     def answers(self, fails: str) -> tuple[tuple[str, object], ...]:
-        """Return the changes of the request, `(key, value)` pairs, that a failure leads to."""
+        """Return the changes of the request, `(key, value)` pairs, that answer a failure."""
         entries = (entry for step in self.next for entry in step)
         return tuple((entry.key, entry.value) for entry in entries if entry.fails == fails)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """All generated kernels, the counting one and the augmented forward first."""
+        """All generated kernels, beginning with the counting one and the augmented forward."""
         variants = (v for k in self.backward for v in k.variants)
         tallying = (k for g in self.gradients for k in g.tallied or ())
         first = (k for k in (self.counting, self.forward) if k)
         return (*first, *self.backward, *variants, *tallying)
 
     def reread(self) -> frozenset[int]:
-        """Return the pointers among the arguments that kernels take besides the forward."""
+        """Return the pointer arguments that kernels other than the forward take."""
         return frozenset(
             i
             for kernel in self.kernels
@@ -304,7 +310,7 @@ class Plan:
         )
 
     def counters(self) -> frozenset[int]:
-        """Return the counters on which sizes depend."""
+        """Return the counters that sizes depend on."""
         exprs = (*(b.size for b in self.buffers), *self.sizes)
         return frozenset().union(*(used_counters(e) for e in exprs))
 
@@ -314,7 +320,7 @@ class Plan:
         return frozenset(read | {g.argument for g in self.gradients if g.init == "cotangent"})
 
     def used_arguments(self) -> frozenset[int]:
-        """Return the scalar arguments on which sizes, grids and checks depend."""
+        """Return the scalar arguments that sizes, grids and checks depend on."""
         exprs = [*(b.size for b in self.buffers), *self.sizes, *self.assumed]
         exprs += [e for step in self.next for entry in step for e in entry.expressions]
         exprs += [e for k in self.kernels for e in (*(k.grid or ()), k.when)]
@@ -329,12 +335,12 @@ class Plan:
         return frozenset(used)
 
     def with_gradients(self, gradients) -> Plan:
-        """Return it with `gradients` in place of those of the same arguments."""
+        """Return it with other `gradients` for their arguments."""
         others = {g.argument: g for g in gradients}
         return replace(self, gradients=tuple(others.get(g.argument, g) for g in self.gradients))
 
     def has_same_forward(self, other: Plan) -> bool:
-        """Return whether a forward run for `other` leaves the saved buffers that this plan reads.
+        """Return whether a forward run for `other` fills the saved buffers that this plan reads.
 
         Equal forward kernels with equal operands store equal values in equal buffers.
         """

@@ -1,4 +1,4 @@
-"""Tasks that may crash or hang, each in a process of its own."""
+"""Runs tasks that may crash or hang, each in its own process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE = __name__.rpartition(".")[0]
 
 
 class End(NamedTuple):
-    """The last event of a task: why its process did not end by itself (or None), and its time."""
+    """The last event of a task: why its process did not end by itself (or None), and the time."""
 
     reason: str | None
     seconds: float
@@ -20,7 +20,7 @@ class End(NamedTuple):
 
 def _child(connection, work, task):
     """Entry point of a task's process."""
-    # What compilers print belongs to nobody's output.
+    # Compilers may print; that is no output of the task.
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
     os.dup2(sink, 2)
@@ -40,7 +40,7 @@ class _Running:
         other.close()
 
     def next_event(self):
-        """Take one event; the end of the stream before the last one is a crash."""
+        """Receive one event; if the stream ends before the last one, the process has crashed."""
         try:
             event = self.connection.recv()
         except EOFError:
@@ -60,8 +60,8 @@ class _Running:
 def run_each(tasks, work, workers=2, timeout=600.0, start_method="forkserver"):
     """Call `work(send, *task)` for every task; yields pairs of a task and what it has sent.
 
-    An `End` is the last that comes of a task. What is sent must not be None. `tasks` are taken
-    from their iterator when there is a process for them.
+    The last for each task is an `End`. None must not be sent. `tasks` are taken from their iterator
+    when a process is free.
     """
     context = multiprocessing.get_context(start_method)
     context.set_forkserver_preload(["triton", f"{PACKAGE}._native", f"{PACKAGE}.__main__"])

@@ -1,6 +1,6 @@
-"""Python in lines no longer than 100 columns, broken as ruff breaks them.
+"""Formats Python code in lines of at most 100 columns, broken as ruff breaks them.
 
-Code is written with each statement on a line of its own, however long; `laid_out` breaks it.
+Code is written with each statement on one line, however long; `laid_out` breaks it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import textwrap
 
 COLUMNS = 100
 _OPEN, _CLOSE = "([{", ")]}"
-# Where a text without commas comes apart, what binds least first.
+# Where a text without commas may be broken, lowest precedence first.
 _JOINTS = ((" for ",), (" or ",), (" and ",), (" + ", " - "), (" * ", " // ", " / "))
 
 
 def laid_out(statements) -> str:
-    """Return statements, each a line that may be too long, in lines."""
+    """Break statements, each of which is a line, into lines of allowed length."""
     lines = []
     for line in statements:
-        # Words are in lines already.
+        # Docstrings are in lines already.
         if "\n" in line or '"""' in line:
             lines.append(line)
         else:
@@ -32,7 +32,7 @@ def call(begin: str, arguments, end: str = ")", indent: int = 0) -> str:
 
 
 def targets(names) -> str:
-    """Return names to which the parts of something are assigned."""
+    """Return names as the left-hand side of an assignment."""
     names = list(names)
     return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
 
@@ -44,7 +44,7 @@ def tuple_of(parts) -> str:
 
 
 def paragraph(text: str, indent: int = 0, ends: int = 0) -> str:
-    """Return words in lines; at the end of the last one there is room for so many characters."""
+    """Break words into lines; the last line leaves room for `ends` characters."""
     space = " " * indent
     filled = textwrap.fill(
         text + "x" * ends, COLUMNS, initial_indent=space, subsequent_indent=space
@@ -53,7 +53,7 @@ def paragraph(text: str, indent: int = 0, ends: int = 0) -> str:
 
 
 def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
-    """Return a statement, or a part of one that is inside of brackets, in lines."""
+    """Break a statement, or a part of one inside of brackets, into lines."""
     space = " " * indent
     if indent + len(text) <= COLUMNS or text.startswith("#"):
         return [space + text]
@@ -75,7 +75,7 @@ def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
     if brackets is None:
         return [space + text]
     first, last = brackets
-    # What is called may have its arguments on one line, a collection may not.
+    # The arguments of a call may be on one line, the elements of a collection may not.
     is_call = first > 0 and (text[first - 1].isalnum() or text[first - 1] in "_)]")
     parts = _parts if is_call or len(_split(text[first + 1 : last], (", ",))) == 1 else _each
     return [
@@ -86,7 +86,7 @@ def _lines(text: str, indent: int, is_inside: bool = False) -> list[str]:
 
 
 def _parts(text: str, indent: int) -> list[str]:
-    """Return what is between brackets in lines: one, or one for each of its parts."""
+    """Return the text between brackets in lines: one, or one for each element."""
     if indent + len(text) <= COLUMNS and not text.endswith(","):
         return [" " * indent + text]
     if len(_split(text, (", ",))) > 1 or text.endswith(","):
@@ -95,13 +95,13 @@ def _parts(text: str, indent: int) -> list[str]:
 
 
 def _each(text: str, indent: int) -> list[str]:
-    """Return what is between commas in lines of its own."""
+    """Return each element between commas in lines of its own."""
     parts = (part.removesuffix(",") for part in _split(text, (", ",)))
     return [line for part in parts for line in _lines(f"{part},", indent, True)]
 
 
 def _terms(text: str) -> list[str]:
-    """Return the parts of an expression between the operators that bind least."""
+    """Split an expression at its operators of lowest precedence."""
     for joints in _JOINTS:
         terms = _split(text, joints)
         if len(terms) > 1:
@@ -110,13 +110,13 @@ def _terms(text: str) -> list[str]:
 
 
 def _split(text: str, joints) -> list[str]:
-    """Return the parts of a text between joints that are in no brackets.
+    """Split a text at joints that are not in brackets.
 
-    Joints that are operators begin the part that comes after them.
+    A joint that is an operator begins the part behind it.
     """
     parts, start, in_head = [], 0, False
     for place, depth in _places(text):
-        # The parameters of a lambda are no parts.
+        # Commas between the parameters of a lambda do not split.
         in_head = text.startswith("lambda ", place) or (in_head and text[place] != ":")
         if depth or in_head:
             continue
@@ -128,7 +128,7 @@ def _split(text: str, joints) -> list[str]:
 
 
 def _places(text: str):
-    """Yield the places of a text that are in no string, and in how many brackets they are."""
+    """Yield the positions of a text that are not in a string, and their depth of brackets."""
     depth, quote = 0, ""
     for place, character in enumerate(text):
         if quote:
@@ -142,9 +142,9 @@ def _places(text: str):
 
 
 def _brackets(text: str, indent: int) -> tuple[int, int] | None:
-    """Return where brackets open and close that are in no others, and hold something.
+    """Return the positions of the outermost brackets that are not empty.
 
-    The last ones of which what comes before fits on a line; None if there are none.
+    The last ones for which the text before them fits on a line; None if there are none.
     """
     found, opened = None, 0
     for place, depth in _places(text):

@@ -1,7 +1,6 @@
-"""Stores of several programs, or lanes of one, to one element.
+"""Finds elements to which several programs, or lanes of one, store.
 
-Which of them memory keeps is not defined, and so there is no gradient, unless what they store is
-the same.
+It is undefined which value memory keeps, so there is no gradient, unless all store the same value.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ _PLACE, _PROGRAM, _ITERATION, _CONTENT, _ORDER = range(5)
 
 @dataclass(frozen=True)
 class Store:
-    """A store of a kernel, at places that a launch knows.
+    """A store of a kernel whose addresses a launch knows.
 
-    Where all sums of digits that are `deciders` are equal, the same is stored. Without them, nobody
-    knows whether any two programs store the same. The `check` is about all stores of the argument.
+    If all `deciders`, sums of digits, are equal, the stored values are equal. Without them, it is
+    not known whether any two programs store the same. The `check` is about all stores to the
+    argument.
     """
 
     argument: int
@@ -37,7 +37,7 @@ class Store:
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Store:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        """Build it from JSON; raises `PlanError` if that is malformed."""
         deciders = data.get("deciders") if isinstance(data, dict) else None
         if deciders is not None:
             deciders = tuple(
@@ -53,7 +53,7 @@ class Store:
         )
 
     def used_arguments(self) -> set[int]:
-        """Return the scalar arguments that decide what is stored where."""
+        """Return the scalar arguments on which addresses and deciders depend."""
         digits = [digit for decider in self.deciders or () for digit in decider]
         exprs = [e for digit in digits for e in (digit.step, digit.extent) if e is not None]
         return self.space.used_arguments().union(*(used_arguments(e) for e in exprs))
@@ -61,7 +61,8 @@ class Store:
     def accesses(self, args, grid) -> numpy.ndarray | None:
         """Return a table of what programs store where; None if that is not known.
 
-        Places are left out where iterations store different values of which the last is not seen.
+        Elements are left out if iterations store different values and it is not known which is the
+        last.
         """
         try:
             if not self.space.is_exact(args, grid):
@@ -90,7 +91,7 @@ class Store:
 
 
 class Race(NamedTuple):
-    """Two programs, by their numbers, that store to one place; one if lanes of it do."""
+    """Two programs, by number, that store to one element; the same one twice if its lanes do."""
 
     store: Store
     place: int
@@ -98,7 +99,7 @@ class Race(NamedTuple):
 
 
 def objection(stores, spec, args, grid) -> str | None:
-    """Return how stores through one argument, in order, are known to disagree, None if not."""
+    """Return in words where stores to one argument, in order, disagree; None if they do not."""
     race = find(stores, args, grid)
     if race is None:
         return None
@@ -116,9 +117,9 @@ def objection(stores, spec, args, grid) -> str | None:
 
 
 def find(stores, args, grid) -> Race | None:
-    """Return where stores through one argument, in order, are known to disagree; None if nowhere.
+    """Return where stores to one argument, in order, are known to disagree; None if nowhere.
 
-    A program's own stores, and iterations, come one after the other.
+    Stores and iterations of the same program are in order.
     """
     if any(store.check is not None and store.check.holds(args, grid) for store in stores):
         return None
@@ -134,7 +135,7 @@ def find(stores, args, grid) -> Race | None:
 
 
 def _spelled(program: int, grid) -> str:
-    """Return the ids of a program, along the axes that the grid has."""
+    """Return a program's ids along the axes of the grid, in words."""
     ids = [int(i) for i in numpy.unravel_index(program, grid, order="F")]
     while len(ids) > 1 and grid[len(ids) - 1] == 1:
         ids.pop()
@@ -142,19 +143,20 @@ def _spelled(program: int, grid) -> str:
 
 
 def _distinct(rows, *columns) -> numpy.ndarray:
-    """Return the different rows of some columns, in order."""
+    """Return the distinct rows of some columns, sorted."""
     rows = rows[:, columns]
     rows = rows[numpy.lexsort(rows.T[::-1])]
     return rows[numpy.append(True, (rows[1:] != rows[:-1]).any(axis=1))]
 
 
 def _continues(rows, columns: int) -> numpy.ndarray:
-    """Return of each row but the first whether it begins like the one before it."""
+    """Return, for each row but the first, whether its first columns equal those of the row
+    before."""
     return (rows[1:, :columns] == rows[:-1, :columns]).all(axis=1)
 
 
 def _settled(rows) -> numpy.ndarray:
-    """Return the rows of places to which a program stores one content only."""
+    """Return the rows of elements to which a program stores only one value."""
     rows = _distinct(rows, _PLACE, _PROGRAM, _CONTENT, _ITERATION)
     first = numpy.append(True, ~_continues(rows, 2))
     group = numpy.cumsum(first) - 1
@@ -171,7 +173,7 @@ def _between_lanes(store, rows) -> Race | None:
 
 
 def _between_programs(stores, rows) -> Race | None:
-    # What the last iteration of the last store of a program leaves.
+    # The value that the last iteration of a program's last store leaves.
     rows = _distinct(rows, _PLACE, _PROGRAM, _ORDER, _ITERATION, _CONTENT)
     is_last = numpy.append(~_continues(rows, 2), True)
     rows = rows[is_last][:, [0, 1, 2, 4]]

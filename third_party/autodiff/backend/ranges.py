@@ -1,6 +1,7 @@
-"""What each program of a launch touches, where programs have places of their own.
+"""The elements that each program of a launch touches, if each has its own range.
 
-A program's part of a tensor is a box: a range in each of some dimensions, which programs choose.
+A program's range of a tensor is a box: an interval in each of some dimensions, which depends on the
+program.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ class Ranges:
     """Boxes of elements, one for each program: `starts` and `lengths` by dimension and program."""
 
     def __init__(self, dims, offsets, runs):
-        """Collect the boxes of those programs that `runs`, a boolean array, selects.
+        """Collect the boxes of the programs that `runs`, a boolean array, selects.
 
-        `dims` are `(stride, lengths)`, from zero on, and `offsets` are `(stride, values)`, which
-        move a program's box. They move it along the longest stride that goes into theirs.
+        `dims` are `(stride, lengths)`, from zero on. `offsets` are `(stride, values)` by which a
+        program's box is moved: along the dimension with the longest stride that divides theirs.
         """
         dims = _joined((stride, lengths) for stride, lengths in dims if (lengths != 1).any())
         strides = sorted({stride for stride, _ in dims if stride > 0}, reverse=True)
@@ -34,20 +35,21 @@ class Ranges:
         self.strides = [stride for stride, _ in dims]
         self.lengths = [lengths[runs] for _, lengths in dims]
         zero = numpy.zeros(self.programs, numpy.int64)
-        # Of several dimensions of one stride, which meet anyway, the first one moves.
+        # Of several dimensions with the same stride, the first one is moved.
         self.starts = [
             starts.pop(stride)[runs] if stride in starts else zero for stride in self.strides
         ]
 
     def count(self) -> int:
-        """Return how many elements all boxes have together."""
+        """Return the number of elements of all boxes."""
         volumes = numpy.ones(self.programs, numpy.int64)
         for lengths in self.lengths:
             volumes = volumes * lengths
         return int(volumes.sum())
 
     def hull(self) -> list[tuple[int, int, int]]:
-        """Return `(start, length, stride)` of each dimension of the box around all of them."""
+        """Return `(start, length, stride)` of each dimension of the box that contains all
+        of them."""
         hull = []
         for starts, lengths, stride in zip(self.starts, self.lengths, self.strides, strict=True):
             start = int(starts.min())
@@ -65,7 +67,7 @@ class Ranges:
         return low, high
 
     def are_distinct(self) -> bool:
-        """Return whether it is proved that no element is in a box twice, or in two of them."""
+        """Return whether it is proved that no element is in a box twice, or in two boxes."""
         if not self.programs:
             return True
         hull = self.hull()
@@ -74,9 +76,9 @@ class Ranges:
         )
 
     def _are_apart(self) -> bool:
-        """Return whether any two boxes differ in a dimension by more than their lengths.
+        """Return whether any two boxes are disjoint in some dimension.
 
-        There, ranges that overlap, or are linked by others that do, are one group.
+        In each dimension, intervals that overlap, directly or through others, form a group.
         """
         place = numpy.zeros(self.programs, numpy.int64)
         places = place[:1]
@@ -92,7 +94,7 @@ class Ranges:
 
 
 def _joined(dims) -> list:
-    """Return dimensions sorted by stride, each with the next one if that goes on where it ends."""
+    """Return dimensions sorted by stride, each merged with the next one if that continues it."""
     joined: list = []
     for stride, lengths in sorted(dims, key=lambda dim: dim[0]):
         if joined:

@@ -1,7 +1,7 @@
-"""What plans are asked for, kept in a folder: a corpus of launches.
+"""Keeps requests for plans in a folder: a corpus of launches.
 
-With `TRITON_AUTODIFF_RECORD=FOLDER`, every request for a plan leaves a file there, whether the
-plan is cached or not. A request that is there already is not written again, so that many runs and
+With `TRITON_AUTODIFF_RECORD=FOLDER`, every request for a plan is written to a file there, whether
+the plan is cached or not. A request that exists already is not written again, so that many runs and
 processes may share a folder.
 """
 
@@ -21,7 +21,7 @@ VARIABLE = "TRITON_AUTODIFF_RECORD"
 
 
 class Asked(NamedTuple):
-    """A kernel by its name and text, and what is asked of it, as docs/plan.md says."""
+    """A kernel's name and text, and a request for it (docs/plan.md)."""
 
     name: str
     ttir: str
@@ -29,13 +29,13 @@ class Asked(NamedTuple):
 
     @property
     def key(self) -> str:
-        """A name that no other request has."""
+        """A name that identifies the request."""
         text = "\0".join((self.name, self.ttir, json.dumps(self.request, sort_keys=True)))
         return f"{self.name[:80]}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def note(ttir: str, request: dict, name: str) -> None:
-    """Leave a request in the folder that the variable names, if it names one."""
+    """Write a request to the folder that the variable names, if it is set."""
     given = os.environ.get(VARIABLE)
     if not given:
         return
@@ -45,14 +45,14 @@ def note(ttir: str, request: dict, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{asked.key}.json"
         if not path.exists():
-            # Another process may write the same at the same time: they are equal.
+            # If another process writes the same file, the contents are equal.
             put(path, json.dumps(asked._asdict()).encode())
     except OSError as error:
         raise AutodiffError(f"{VARIABLE}={given} cannot be written to: {error}") from error
 
 
 def read_one(path: Path) -> Asked:
-    """Return what is asked for in a file; of a kernel in TTIR, all gradients."""
+    """Return the request in a file; for a kernel in TTIR, one for all gradients."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ttir":
         import triton
@@ -66,7 +66,7 @@ def read_one(path: Path) -> Asked:
 
 
 def asked_from_json(data, where) -> Asked:
-    """Return what was asked, as a file `where` holds it."""
+    """Return a request from JSON, which is in the file `where`."""
     for field, kind in (("name", str), ("ttir", str), ("request", dict)):
         if not isinstance(data, dict) or not isinstance(data.get(field), kind):
             raise AutodiffError(f"{where} holds no request for a plan: it has no {field!r}")
@@ -82,9 +82,9 @@ def files(folder) -> list[Path]:
 
 
 def read(folder) -> list[Asked]:
-    """Return what is asked for in a folder, in order of the keys.
+    """Return the requests in a folder, in order of the keys.
 
-    `*.json` are recorded requests, `*.ttir` kernels of which all gradients are wanted.
+    `*.json` are recorded requests, `*.ttir` kernels for which all gradients are requested.
     """
     found = {asked.key: asked for asked in map(read_one, files(folder))}
     if not found:

@@ -1,9 +1,9 @@
-"""An operation as a function in float64, evaluated on the CPU: what gradients are judged by.
+"""An operation as a function in float64 on the CPU: the reference for gradients.
 
 The operation runs once as it is, and its launches are noted. It then runs again, as often as
-wanted, on float64 copies in host memory: PyTorch's operations are kept from leaving float64, and
-each launch becomes one of the same kernel, promoted to float64 by the compiler, whatever the
-precision in which the kernel was written to compute.
+wanted, on float64 copies in host memory. PyTorch's operations are kept in float64, and each launch
+is one of the same kernel, promoted to float64 by the compiler, whatever precision the kernel was
+written for.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _NARROW = (torch.float16, torch.bfloat16, torch.float32)
 class _Launch(NamedTuple):
     """A launch of the operation as it is.
 
-    Under a wrapper that may do anything, `sources` says where among the tensors of the call each
-    value comes from, -1 if it is none of them.
+    Under a wrapper, which may do anything, `sources` has for each value its index among the tensors
+    of the call, or -1.
     """
 
     spec: object
@@ -45,7 +45,7 @@ class _Launch(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call of a kernel: the numbers it was given, its launches, and what it returned."""
+    """A call of a kernel: its numbers, its launches, and its results."""
 
     kernel: object
     numbers: list
@@ -54,7 +54,8 @@ class _Call(NamedTuple):
 
 
 class _Doubles(TorchDispatchMode):
-    """Makes PyTorch's operations compute in float64 on the CPU, whatever they are asked for."""
+    """Makes PyTorch's operations compute in float64 on the CPU, whatever dtype and device they ask
+    for."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         args, kwargs = tree_map(self._translate, (args, kwargs or {}))
@@ -69,7 +70,7 @@ class _Doubles(TorchDispatchMode):
 
 @contextlib.contextmanager
 def _observed(observer):
-    """Let `observer(kernel, args, kwargs, grid)` take the launches of this thread."""
+    """Pass the launches of this thread to `observer(kernel, args, kwargs, grid)` instead."""
     mine, before = threading.get_ident(), DifferentiableKernel.observer
 
     def observe(kernel, args, kwargs, grid):
@@ -86,11 +87,12 @@ def _observed(observer):
 
 @contextlib.contextmanager
 def in_doubles():
-    """Let PyTorch's operations compute in float64 on the CPU, whatever they are asked for."""
+    """Make PyTorch's operations compute in float64 on the CPU, during the context."""
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        # Numbers become tensors where PyTorch's default device is, which no dispatch shows.
+        # PyTorch makes tensors of numbers on its default device, which a dispatch mode does not
+        # see.
         with torch.device("cpu"), _Doubles():
             yield
     finally:
@@ -99,7 +101,7 @@ def in_doubles():
 
 @contextlib.contextmanager
 def _on_cpu():
-    """Let kernels run on the CPU backend."""
+    """Let kernels run on the CPU backend, during the context."""
     active = driver._active
     driver.set_active(CPUDriver())
     try:
@@ -111,7 +113,7 @@ def _on_cpu():
 def promoted(spec) -> Executable:
     """Return a compiled kernel in float64, for the CPU."""
     pipeline = "builtin.module(autodiff-promote)"
-    # What a kernel computes does not depend on derivatives that it has been traced with.
+    # The values do not depend on user-defined derivatives, so the plain TTIR is used.
     plain = spec.kernel.asm["ttir"]
     try:
         ttir = native().run_pipeline(plain, pipeline, file_name=f"<ttir of {spec.name}>")
@@ -122,9 +124,9 @@ def promoted(spec) -> Executable:
 
 
 def in_double(value):
-    """Return a float64 copy in host memory, with the same strides, of a floating-point tensor.
+    """Return a float64 copy of a floating-point tensor, in host memory, with the same strides.
 
-    Other tensors are copied, too; what is no tensor stays as it is.
+    Other tensors are copied, too; other values are returned as they are.
     """
     if not isinstance(value, Tensor):
         return value
@@ -133,7 +135,7 @@ def in_double(value):
 
 
 def _given(args, kwargs):
-    """Return the tensors and the numbers that a call is given."""
+    """Return the tensors and the numbers among the arguments of a call."""
     leaves = tree_leaves((args, kwargs))
     numbers = [leaf for leaf in leaves if isinstance(leaf, (int, float))]
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)], numbers
@@ -148,13 +150,13 @@ def _tensors(outputs) -> list[Tensor]:
 
 
 class Reference:
-    """An operation at given inputs, as it is and in float64."""
+    """An operation on given inputs, as it is and in float64."""
 
     def __init__(self, op, seed: int):
         self._op = op
         self._seed = seed
         self._calls: list[_Call] = []
-        # By kernel, the derivatives that its author gave it.
+        # For each kernel, its user-defined derivatives.
         self.user_rules: dict[str, list[str]] = {}
         self._executables: dict = {}
         self._next = 0
@@ -200,7 +202,7 @@ class Reference:
         if self._next == len(self._calls):
             raise self._diverged("another launch")
         call = self._calls[self._next]
-        # It may have been wrapped, or even made, anew.
+        # The kernel may have been wrapped again, or be a new one.
         if call.kernel._resolver.identity() != kernel._resolver.identity():
             raise self._diverged(f"a kernel {kernel.__name__!r} of its own")
         self._next += 1
@@ -212,7 +214,7 @@ class Reference:
         """Return the values of a launch's parameters in another call."""
         if call.kernel._resolver.passes_on:
             values = call.kernel._resolver.bind(args, kwargs)
-            # What a wrapper (an autotuner, say) chose is chosen again.
+            # Values that a wrapper (an autotuner, say) chose stay the same.
             pairs = zip(launch.values, values, strict=True)
             return [old if new is None else new for old, new in pairs]
         given, numbers = _given(args, kwargs)

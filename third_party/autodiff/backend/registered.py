@@ -1,8 +1,8 @@
 """An `autodiff` operation as an operator of PyTorch, with a name and a schema.
 
-The operator is functional: it allocates its results and leaves its arguments as they are. Without
-memory it is the stub, given a kernel that launches nothing. Its gradient is a second operator,
-`NAME_backward`, that runs the operation again, with a history.
+The operator is functional: it allocates its results and does not change its arguments. Without
+memory (for meta tensors), it runs the stub with a kernel that launches nothing. Its gradient is a
+second operator, `NAME_backward`, which runs the operation again with autograd.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def register(op, name: str, schema: str | None = None, shard=None, example=None)
 
 
 class _NoLaunch:
-    """In place of a kernel: has what the kernel has, and launches nothing."""
+    """Stands for a kernel: it has the kernel's attributes, and launches nothing."""
 
     def __init__(self, kernel):
         self._kernel = kernel
@@ -63,11 +63,12 @@ class _NoLaunch:
         return self.run
 
     def run(self, *args, **kwargs) -> None:
-        """Take what a launch takes."""
+        """Accept the arguments of a launch."""
 
 
 class _Noted:
-    """A kernel whose launches count as changes of what they write, as in-place operations do."""
+    """A kernel whose launches increase the version of tensors that they write, like in-place
+    operations."""
 
     def __init__(self, kernel):
         self._kernel = kernel
@@ -86,7 +87,7 @@ class _Noted:
         resolver = self._kernel._resolver
         for kernel, _, function in launches[before:]:
             state = KernelState.of(kernel, function, resolver.options)
-            # The launch has counted if it could know.
+            # The launch has increased versions if it knew what is written.
             if state.outputs is None:
                 state.plan_of_everything()
                 mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
@@ -140,9 +141,10 @@ class _Operator:
         register_formulas(op, *packets)
 
     def _guarded(self, name: str) -> torch.library.Library:
-        """Raise for what PyTorch asks of no operator of Python, instead of what it makes of it.
+        """Raise errors for transforms that Python operators do not support.
 
-        It would lose tangents, and says of other transforms what only its authors understand.
+        PyTorch would lose tangents, and has messages for other transforms that users do not
+        understand.
         """
         space, short = name.split("::")
         library = torch.library.Library(space, "FRAGMENT")
@@ -169,14 +171,14 @@ class _Operator:
                 )
 
     def _unused(self, *names: str):
-        """Return names that the operator's arguments do not have."""
+        """Return names that no argument of the operator has."""
         for name in names:
             while name in self._names:
                 name += "_"
             yield name
 
     def _run(self, *args, **kwargs):
-        # Tensors of inference_mode count no changes.
+        # Tensors of inference_mode have no version.
         given = [t for t in _tensors((args, kwargs)) if not t.is_inference()]
         before = [(t, t._version) for t in given]
         with torch.no_grad():
@@ -231,7 +233,7 @@ class _Operator:
     def _differentiate(self, ctx, *upstream):
         leaves, gradients = list(ctx.others), [None] * len(ctx.others)
         for place, tensor, strides in zip(ctx.places, ctx.saved_tensors, ctx.strides, strict=True):
-            # Hooks may lay out otherwise what is saved.
+            # Hooks may change the layout of saved tensors.
             if _strides(tensor) != strides:
                 tensor = restore(tensor, strides, Span(0, extent(tensor.shape, strides)))
             leaves[place] = tensor
@@ -246,7 +248,7 @@ class _Operator:
         return tuple(tree_unflatten(gradients, ctx.structure))
 
     def _gradients(self, upstream, wanted, /, *args, **kwargs):
-        """Return gradients of the tensors that are wanted, from the operation, run again."""
+        """Return gradients of the tensors that are wanted, by running the operation again."""
         with torch.enable_grad(), recording_history():
             leaves, structure = tree_flatten(args)
             for place in wanted:
@@ -263,7 +265,7 @@ class _Operator:
 
 
 def _own(tensor, gradient, taken: set) -> Tensor:
-    """Return a gradient laid out as its tensor, in memory that nothing else has."""
+    """Return a gradient in its tensor's layout, in memory that nothing else uses."""
     fits = gradient is not None and gradient.stride() == tensor.stride()
     if fits and _storage(gradient) not in taken:
         taken.add(_storage(gradient))
@@ -288,7 +290,7 @@ def _storage(tensor) -> int:
 
 
 def _schema(stub) -> str:
-    """Return the schema of an operator that is called as a stub is, without the kernel."""
+    """Return the schema of an operator with the stub's parameters, without the kernel."""
     signature, function = inspect.signature(stub), innermost(stub)
     try:
         hints = typing.get_type_hints(function)

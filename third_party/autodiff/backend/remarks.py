@@ -1,7 +1,7 @@
-"""Remarks: which schedules the compiler tried for a plan, and what stood in the way of each.
+"""Remarks: which schedules the compiler tried for a plan, and why each was not possible.
 
-The passes make them while they decide (see docs/mechanisms.md), and only if somebody asks: for a
-plan that was kept, they run again.
+Passes make remarks while they decide (docs/mechanisms.md), but only if they are asked for: for a
+cached plan, the passes run again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import NamedTuple
 from .errors import AutodiffError
 from .library import native
 
-# What a deterministic backward cannot be, and for which argument.
+# The name of remarks that say why a backward cannot be deterministic.
 _REFUSED = "deterministic"
 
 
 class Remark(NamedTuple):
-    """What became of one schedule: whether it was taken, where, for which gradient, and why."""
+    """What became of one schedule: whether it was used, where, for which gradient, and why."""
 
     schedule: str
     taken: bool
@@ -67,9 +67,9 @@ def unchecked(asked: tuple[str, str, str]) -> tuple[str, str, str]:
 
 
 def refusal(asked: tuple[str, str, str]) -> str:
-    """Return what stands in the way of a deterministic backward that was refused, as lines.
+    """Return the reasons why a deterministic backward was refused, as lines.
 
-    There are none if something else was refused.
+    Empty if something else was refused.
     """
     try:
         remarks = remarks_for(asked)
@@ -80,7 +80,7 @@ def refusal(asked: tuple[str, str, str]) -> str:
 
 
 def in_the_way(plan, arguments) -> str:
-    """Return what stands in the way of other schedules for the gradients of arguments, as lines."""
+    """Return the reasons against other schedules for the gradients of arguments, as lines."""
     remarks = () if plan.asked is None else remarks_for(plan.asked)
     return _lines(r for r in remarks if r.argument in arguments)
 

@@ -1,7 +1,8 @@
-"""Stubs of operations, and what may go wrong between a stub and autograd.
+"""Runs the stub of an operation, and finds errors between a stub and autograd.
 
 A stub launches its kernel and returns what the kernel wrote. If it returns something else, or
-launches with detached tensors, autograd would find no path, and say so somewhere else, if at all.
+launches with detached tensors, autograd has no path from the result to the inputs. Its error would
+be somewhere else, if there is one at all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Tensor = torch.Tensor
 
 
 class _Thread(threading.local):
-    # What looks at the stub that runs in this thread: None if none does.
+    # The `Watch` of the stub that runs in this thread; None if there is none.
     watch: Watch | None = None
 
 
@@ -36,17 +37,18 @@ class Witness:
         self.was_used = False
 
     def see(self, node) -> None:
-        """Remember the node of the launch, which lives as long as what can reach it."""
+        """Remember the launch's node by a weak reference: it lives as long as a tensor depends on
+        it."""
         self.node = weakref.ref(node)
 
     @property
     def is_reachable(self) -> bool:
-        """Whether anybody has a tensor that depends on the launch, or has had its gradient."""
+        """Whether a tensor exists that depends on the launch, or its gradient has been computed."""
         return self.was_used or (self.node is not None and self.node() is not None)
 
 
 def witness(execution) -> Witness | None:
-    """Return what will tell of a launch; None outside of stubs."""
+    """Return the witness of a launch; None outside of stubs."""
     if _thread.watch is None:
         return None
     found = Witness(execution)
@@ -61,10 +63,10 @@ def note_wanted() -> None:
 
 
 class Watch:
-    """Looks at the launches that a stub makes, as a context.
+    """Observes the launches that a stub makes, as a context.
 
-    `witnesses` are of those that can be differentiated. There may be none though a gradient
-    `was_wanted`: then nothing that was written depends on the tensor.
+    `witnesses` are those of launches that can be differentiated. There may be none though a
+    gradient `was_wanted`: then no output depends on the tensor.
     """
 
     __slots__ = ("_before", "witnesses", "was_wanted")
@@ -82,11 +84,11 @@ class Watch:
 
 
 def call(stub, kernel, args, kwargs):
-    """Return what a stub makes of a kernel and the arguments of an operation."""
+    """Return the result of a stub for a kernel and the arguments of an operation."""
     try:
         return stub(kernel, *args, **kwargs)
     except TypeError as error:
-        # One that is raised by the call itself has no frame of the stub.
+        # An error of the call itself has no frame of the stub.
         if error.__traceback__.tb_next is not None:
             raise
         raise KernelTypeError(
@@ -118,10 +120,10 @@ def _written(witnesses) -> str:
 
 
 def refuse_lost(stub, name: str, launched: bool, watch: Watch, given, result) -> None:
-    """Raise if an operation whose gradient may be wanted has lost the way to it.
+    """Raise if the result of an operation does not depend on inputs whose gradient may be wanted.
 
     `name` is the kernel's, `given` are the arguments of the operation. Launches that could be
-    differentiated have left witnesses; whoever is reached by one of them has no objection.
+    differentiated have left witnesses; if one of these is reachable, nothing is wrong.
     """
     witnesses = watch.witnesses
     if not witnesses and not any(t.requires_grad for t in _tensors(given)):
@@ -129,7 +131,7 @@ def refuse_lost(stub, name: str, launched: bool, watch: Watch, given, result) ->
     results = list(_tensors(result))
     floats = [t for t in results if t.is_floating_point() and t.numel()]
     if results and not floats:
-        # Integers have no gradient in PyTorch either.
+        # Integers have no gradient in PyTorch.
         return
     own = {id(tensor) for tensor in _tensors(given)}
     if any(t.requires_grad and not (witnesses and id(t) in own) for t in floats):

@@ -23,7 +23,7 @@ _AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
 
 
 class _Call:
-    """What one launch hands to autograd's forward."""
+    """The data that a launch passes to autograd's forward."""
 
     __slots__ = ("execution", "kernel", "grid", "values", "leaves", "witness")
 
@@ -60,7 +60,8 @@ class _Launch(torch.autograd.Function):
 
 @functools.cache
 def _node(kind, name: str):
-    """Return a kind of node by its kernel's name, which PyTorch shows: in graphs and profiles."""
+    """Return a subclass of a node with its kernel's name, which PyTorch shows in graphs and
+    profiles."""
     return type(kind)(name, (kind,), {"__module__": kind.__module__})
 
 
@@ -69,10 +70,10 @@ _PLAIN = frozenset((int, float, bool, str, type(None)))
 
 
 def look_over(name: str, values) -> tuple[bool, int | None]:
-    """Return whether a gradient of arguments may be wanted, and the CUDA device they are on.
+    """Return whether a gradient of arguments may be wanted, and their CUDA device.
 
-    Raises for what stands for an argument of kernel `name` while `torch.fx` traces, and for tensors
-    on several devices.
+    Raises for a proxy of `torch.fx` among the arguments of kernel `name`, and for tensors on
+    several devices.
     """
     wants, device, other = False, None, None
     for value in values:
@@ -83,7 +84,7 @@ def look_over(name: str, values) -> tuple[bool, int | None]:
         elif type(value) not in _PLAIN:
             refuse_proxy(name, value)
             wants = True
-            # A tuple, or a descriptor of a tensor.
+            # A tuple, or a tensor descriptor.
             inner = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
             tensors = [part for part in inner if isinstance(part, (Tensor, tuple))]
             place = look_over(name, tensors)[1] if tensors else None
@@ -104,9 +105,9 @@ def look_over(name: str, values) -> tuple[bool, int | None]:
 
 @contextlib.contextmanager
 def recording_history():
-    """Let PyTorch's operations have a history wherever gradients are enabled.
+    """Let PyTorch's operations record autograd history wherever gradients are enabled.
 
-    In the implementation of a custom operator it leaves them without, `enable_grad` or not.
+    In the implementation of a custom operator, PyTorch does not record it even under `enable_grad`.
     """
     excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOGRAD)
     if not (excluded and torch.is_grad_enabled()):
@@ -120,7 +121,7 @@ def recording_history():
 
 
 def start(resolved, options):
-    """Run a resolved launch, as an autograd node if a gradient is wanted of it.
+    """Run a resolved launch, as an autograd node if a gradient is wanted.
 
     Returns the state of the compiled kernel and the execution; None for a plain launch.
     """
@@ -162,7 +163,7 @@ def _launch(resolved) -> None:
 
 
 def launch_plainly(resolved, options) -> None:
-    """Run a resolved launch of which no gradient is wanted."""
+    """Run a resolved launch without gradients."""
     _launch(resolved)
     state = KernelState.known(resolved.kernel, options)
     if state is not None:
@@ -178,7 +179,8 @@ def prepare(resolved, options):
 
 
 def resolve(resolver, args, kwargs, grid):
-    """Return a launch, compiled and bound but not run; names the argument that Triton refuses."""
+    """Return a launch, compiled and bound but not run; an error names the argument that Triton
+    refuses."""
     try:
         with torch.no_grad():
             return resolver.resolve(args, kwargs, grid)
@@ -188,7 +190,8 @@ def resolve(resolver, args, kwargs, grid):
 
 
 def each_launch(resolver, take, args, kwargs, grid):
-    """Call a kernel with `take(launch)` in place of its launches; returns what the call returns."""
+    """Call a kernel, and pass each of its launches to `take(launch)` instead; returns its
+    result."""
     if resolver.wrapped:
         result = through_wrappers(resolver, take, resolver.launcher(grid), args, kwargs)
         if result is None and resolver.passes_on:
@@ -200,9 +203,10 @@ def each_launch(resolver, take, args, kwargs, grid):
 
 
 def through_wrappers(resolver, take, call, args, kwargs):
-    """Return what a call of wrapped code returns, with `take(launch)` in place of its launches.
+    """Call wrapped code, and pass each of its launches to `take(launch)` instead; returns its
+    result.
 
-    Names the argument that Triton refuses.
+    An error names the argument that Triton refuses.
     """
     try:
         return resolver.through_wrappers(take, call, args, kwargs)
@@ -216,7 +220,7 @@ def through_wrappers(resolver, take, call, args, kwargs):
 def _requires_grad(state, index, value) -> bool:
     if isinstance(value, Tensor):
         return value.requires_grad
-    # What stands for a tensor: triton.reinterpret's wrapper, or anything else with a data_ptr().
+    # An object that stands for a tensor: triton.reinterpret's wrapper, or any with a data_ptr().
     held = [getattr(value, "base", None), *getattr(value, "__dict__", {}).values()]
     if any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in held):
         raise ArgumentError(
@@ -228,7 +232,7 @@ def _requires_grad(state, index, value) -> bool:
 
 
 def _refuse_leaf(state, index, tensor) -> None:
-    """Raise what PyTorch raises when an in-place operation meets a leaf, before the launch."""
+    """Raise PyTorch's error for in-place operations on leaves, before the launch."""
     where = f" (argument {state.spec.names[index]!r} of kernel {state.spec.name!r})"
     if tensor.is_leaf:
         raise RuntimeError(
@@ -243,14 +247,15 @@ def _refuse_leaf(state, index, tensor) -> None:
 
 
 def note_plain_launch(resolver: Resolver, kernel, args, kwargs) -> None:
-    """Count a launch made without us as a change of what it wrote, if a plan has told that."""
+    """Increase the versions of tensors that a launch without us has written, if a plan
+    knows them."""
     state = KernelState.known(kernel, resolver.options)
     if state is not None and state.outputs:
         mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
 
 
 def mark_written(state, leaves) -> None:
-    """Count a plain launch as a change of what it wrote, as far as that is known."""
+    """Increase the versions of tensors that a plain launch has written, as far as known."""
     for j in state.outputs or ():
         tensor = leaves[j]
         if isinstance(tensor, Tensor) and not tensor.is_inference():

@@ -1,8 +1,9 @@
-"""Registered operators of tensors that lie in parts on several devices, as DTensors.
+"""Registered operators on DTensors, which are sharded over several devices.
 
-There is a rule (`sharding_rules.py`) for each dimension of the mesh of devices, the first of the
-operation's by which an argument is divided there already; none leaves all whole. Arguments that
-are divided otherwise are redistributed. Devices without a part of uneven ones run nothing.
+For each dimension of the device mesh, a rule (`sharding_rules.py`) says how arguments are sharded.
+It is the first of the operation's rules by which an argument is sharded already; without one, all
+are replicated. Arguments with another layout are redistributed. A device whose shard is empty runs
+nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Tensor = torch.Tensor
 
 
 class Sharding:
-    """Rules for an operation with parameters of these names, tried out on an example.
+    """The sharding rules of an operation with these parameters, tried on an example.
 
-    `shard` is a rule, or a list of these; True stands for all that can be found.
+    `shard` is a rule, or a list of them; True stands for all that can be found.
     """
 
     def __init__(self, op, names, shard, example):
@@ -69,7 +70,8 @@ class Sharding:
 
 
 class _Call:
-    """A call with DTensors: the rule in each dimension of the mesh, and what follows of it."""
+    """A call with DTensors: the rule for each dimension of the mesh, and the layouts that
+    follow."""
 
     def __init__(self, sharding: Sharding, args, kwargs):
         self._op = sharding._op
@@ -90,7 +92,7 @@ class _Call:
         ]
 
     def _divides(self, rule, n: int) -> bool:
-        """Whether an argument is divided by a rule in dimension `n` of the mesh."""
+        """Whether a rule shards an argument in dimension `n` of the mesh."""
         return any(
             isinstance(leaf, DTensor)
             and rule.get(owner) is not None
@@ -99,7 +101,8 @@ class _Call:
         )
 
     def _placements(self, owner: str, ndim: int, whole=Replicate) -> list:
-        """Return the layout of an argument; of its gradient, if it is `Partial` where `whole`."""
+        """Return the layout of an argument, or of its gradient, which is `Partial` if `whole` says
+        so."""
         found = []
         for rule in self._rules:
             dim = None if rule is None else rule.get(owner)
@@ -110,7 +113,7 @@ class _Call:
         return found
 
     def _of_results(self, results, whole=Replicate, added=Partial) -> list[list]:
-        """Return the layouts of results; of their gradients, if these are the other way round."""
+        """Return the layouts of results, or with both kinds swapped, of their gradients."""
         given = [None if rule is None else results_by(rule, len(results)) for rule in self._rules]
 
         def placement(by_rule, n):
@@ -154,7 +157,7 @@ class _Call:
         return gradients
 
     def _distributed(self, results, whole=None):
-        """Return DTensors of what each device has; `whole` tells their shapes if need be."""
+        """Return DTensors from each device's shards; `whole` has their shapes if necessary."""
         local, structure = tree_flatten(results)
         wholes = [None] * len(local) if whole is None else tree_leaves(whole)
         made = map(self._from_local, local, self._of_results(local), wholes)
@@ -177,7 +180,7 @@ class _Call:
         )
 
     def _own_shape(self, shape, layout) -> list:
-        """Return the shape of what this device has of a tensor: a chunk of a chunk, and so on."""
+        """Return the shape of this device's shard of a tensor: a chunk of a chunk, and so on."""
         own, place = list(shape), self._mesh.get_coordinate()
         for n, placement in enumerate(layout):
             if isinstance(placement, Shard):
@@ -188,11 +191,11 @@ class _Call:
 
     @property
     def _is_uneven(self) -> bool:
-        """Whether devices have parts of different sizes."""
+        """Whether shards have different sizes."""
         return any(size % parts for size, parts in self._divided())
 
     def _divided(self):
-        """Yield the size of each dimension that is divided, and in how many parts."""
+        """Yield the size of each sharded dimension, and the number of shards."""
         for leaf, layout in zip(self._leaves, self._layouts, strict=True):
             parts: dict[int, int] = {}
             for n, placement in enumerate(layout or ()):
@@ -201,7 +204,7 @@ class _Call:
             yield from ((leaf.shape[dim], count) for dim, count in parts.items())
 
     def _has_nothing(self, local) -> bool:
-        """Whether this device has no part of what is divided."""
+        """Whether this device's shard is empty."""
         return any(
             own.shape[placement.dim] == 0 and leaf.shape[placement.dim] != 0
             for own, leaf, layout in zip(
@@ -212,7 +215,8 @@ class _Call:
         )
 
     def _require_parts(self, results) -> None:
-        """Raise on all devices if one may have no part, and has to compute a whole result."""
+        """Raise on all devices if one may have an empty shard, but has to compute a replicated
+        result."""
         has_whole = any(
             rule is not None and None in results_by(rule, len(tree_leaves(results)))
             for rule in self._rules
@@ -224,7 +228,7 @@ class _Call:
             )
 
     def _of_whole(self, operator):
-        """Return the results of the whole arguments, without memory."""
+        """Return the results for unsharded arguments, without memory."""
 
         def like(value):
             if not isinstance(value, Tensor):
@@ -236,7 +240,7 @@ class _Call:
             return operator(*tree_map(like, list(self._args)), **self._kwargs)
 
     def _nothing(self, whole):
-        """Return what a device has of the results that has no part of the arguments."""
+        """Return the results on a device whose shards are empty."""
         results, structure = tree_flatten(whole)
         found = [
             result
@@ -249,7 +253,7 @@ class _Call:
         return tree_unflatten(found, structure)
 
     def _local(self) -> list:
-        """Return the arguments as this device has them by the rules."""
+        """Return this device's shards of the arguments, by the rules."""
         found = [
             leaf if layout is None else self._redistributed(leaf, layout, f"argument {owner!r}")
             for leaf, layout, owner in zip(self._leaves, self._layouts, self._owners, strict=True)
@@ -257,13 +261,13 @@ class _Call:
         return tree_unflatten(found, self._structure)
 
     def _redistributed(self, value, placements, what: str):
-        """Return what this device has of a tensor that is laid out so."""
+        """Return this device's shard of a tensor with this layout."""
         if not isinstance(value, DTensor) or value.device_mesh != self._mesh:
             raise AutodiffError(
                 f"{self._op!r}: {what} is no DTensor of the same mesh as others are: "
                 "distribute it, with distribute_tensor or from_local"
             )
-        # PyTorch makes partial sums of what is whole alone.
+        # PyTorch only makes partial sums from replicated tensors.
         before = value.placements
         whole = [
             Replicate() if to.is_partial() and not of.is_partial() else to

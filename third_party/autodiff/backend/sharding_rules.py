@@ -1,11 +1,11 @@
-"""Rules by which an operation does to parts of its arguments what it does to the whole.
+"""Sharding rules: how an operation on shards of its arguments gives shards of its results.
 
-A rule gives, by the names of parameters, the dimension in which a tensor is divided; what it does
-not name is whole for each part. Under "result" it says what parts make of the results, of one for
-all or of each in a tuple: a dimension in which these are divided, None for the whole result, or
-`Partial()` for what has to be added up. Gradients follow: those of what is whole are partial sums.
+A rule has, by parameter name, the dimension in which a tensor is sharded; all others are
+replicated. Under "result" it says how results are composed, in one value for all or one for each in
+a tuple: the dimension in which they are sharded, None if they are replicated, or `Partial()` if
+they have to be added up. Gradients follow: those of replicated tensors are partial sums.
 
-A rule is believed when it was tried out: with random arguments, whole and in two parts.
+A rule is accepted after a trial with random arguments, whole and in two shards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARTS = 2
 
 
 def checked(op, names, rule) -> dict:
-    """Return a rule for an operation with parameters of these names; raises if it is none."""
+    """Check a rule for an operation with these parameters; returns it."""
     wrong = None
     if not isinstance(rule, dict) or RESULT not in rule:
         wrong = f"is to name {RESULT!r}, and parameters"
@@ -50,7 +50,7 @@ def _is_dimension(value) -> bool:
 
 
 def is_sum(value) -> bool:
-    """Whether parts of a result have to be added up."""
+    """Whether shards of a result have to be added up."""
     return isinstance(value, Partial) and value.reduce_op == "sum"
 
 
@@ -60,7 +60,7 @@ def _results(rule) -> tuple:
 
 
 def results_by(rule, count: int) -> tuple:
-    """Return what a rule says of each of so many results."""
+    """Return a rule's value for each of `count` results."""
     given = _results(rule)
     if len(given) == 1:
         return given * count
@@ -72,7 +72,7 @@ def results_by(rule, count: int) -> tuple:
 
 
 class Trial:
-    """An operation with random arguments, like those of an example, whose rules are tried out."""
+    """Tries rules for an operation, with random arguments like those of an example."""
 
     def __init__(self, op, names, example):
         self._op, self._names = op, names
@@ -87,7 +87,7 @@ class Trial:
         return tree_leaves(self._op(*args))
 
     def require(self, rule) -> None:
-        """Raise unless parts of arguments give parts of results and of gradients."""
+        """Raise unless shards of arguments give the shards of results and of gradients."""
         wrong = f"shard={rule!r} of {self._op!r} is wrong: "
         given = [self._part(rule, part) for part in range(_PARTS)]
         found = [self._run(args) for args in given]
@@ -110,7 +110,7 @@ class Trial:
             _compare(joined, expected, f"{wrong}parts do not give the gradient of {parameter!r}")
 
     def _owners(self) -> list[str]:
-        """Return the parameters by the tensors that have gradients."""
+        """Return the parameter name for each tensor with a gradient."""
         pairs = zip(self._names, self._args, strict=False)
         return [name for name, value in pairs for t in tree_leaves(value) if _is_float(t)]
 
@@ -128,9 +128,9 @@ class Trial:
         ]
 
     def proposals(self) -> list[dict]:
-        """Return the rules that divide all that is of one size, as far as these hold.
+        """Return the rules that shard all dimensions of one size, as far as these hold.
 
-        So sizes of the example that have nothing to do with one another should differ.
+        So independent sizes of the example should differ.
         """
         found = []
         shapes = {
@@ -148,7 +148,7 @@ class Trial:
         return found
 
     def _completed(self, rule: dict) -> dict | None:
-        """Return a rule with what parts make of the results; None if it does not hold."""
+        """Complete a rule by how results are composed; None if it does not hold."""
         try:
             found = [self._run(self._part(rule, part)) for part in range(_PARTS)]
             results = tuple(map(_division, zip(*found, strict=True), self._whole))
@@ -168,7 +168,7 @@ def _random(value):
 
 
 def _dims_of(size: int, shapes) -> list[int]:
-    """Return the dimensions that have this size in all tensors of a parameter."""
+    """Return the dimensions of this size, the same in all tensors of a parameter."""
     count = min(map(len, shapes), default=0)
     return [dim for dim in range(count) if all(shape[dim] == size for shape in shapes)]
 
@@ -183,7 +183,7 @@ def _chunk(tensor: Tensor, dim: int, part: int) -> Tensor:
 
 
 def _joined(parts, whole: Tensor | None, divided):
-    """Yield what parts of a result make, and what that should be."""
+    """Yield composed shards of results, and the expected values."""
     if whole is None:
         return
     if is_sum(divided):
@@ -196,7 +196,7 @@ def _joined(parts, whole: Tensor | None, divided):
 
 
 def _division(parts, whole: Tensor | None):
-    """Return what a rule has to say of a result."""
+    """Return how shards of a result are composed."""
     if whole is None:
         return None
     for divided in (*range(whole.ndim), Partial(), None):
@@ -210,7 +210,7 @@ def _division(parts, whole: Tensor | None):
 
 
 def _upstream(gradient: Tensor, divided, part: int) -> Tensor:
-    """Return what a part gets of the gradient of a result."""
+    """Return a shard's part of the gradient of a result."""
     if is_sum(divided):
         return gradient
     return gradient / _PARTS if divided is None else _chunk(gradient, divided, part)

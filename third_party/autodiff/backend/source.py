@@ -15,16 +15,15 @@ from .kernel_docs import docstring, with_docstring
 from .library import native
 from .python_text import laid_out
 
-# What has no form in Python is written with operations that have one, in what differentiates a
-# function of a device already,
+# Operations that cannot be written in Python are replaced. This has been done for device functions,
 _LEGALIZE = "autodiff-legalize-source,"
-# and what Triton's frontend does not take with operations that it takes.
+# and also for operations that Triton's frontend refuses.
 _FIT = "autodiff-fit-frontend{{least-sums={sums}}},canonicalize"
-# What MLIR's tools have between the parts of a file.
+# The separator of MLIR's tools between modules in a file.
 _BETWEEN = "\n// -----\n"
 
 
-# What Python has between the functions of a module.
+# The separator of functions in a Python module.
 _BETWEEN_FUNCTIONS = "\n\n\n"
 
 
@@ -36,17 +35,17 @@ def python_of(
 ) -> str:
     """Return a module of Triton Python with the kernel of some TTIR, or those of several.
 
-    `ttir` is what Triton, or this package, has made of a kernel; `name` stands for its file in
+    `ttir` is the TTIR of a kernel, by Triton or this package; `name` stands for its file in
     messages. Types and divisibility of arguments are comments. Triton compiles the result to the
-    PTX that it makes of the TTIR, except in rare kernels, where the order of instructions differs.
-    A kernel with the name of another one gets a number.
+    same PTX as the TTIR, except in rare kernels, where the order of instructions differs. A kernel
+    whose name is taken gets a number.
 
-    `origins` has a pair for each kernel: the `Constexprs` of the launch that it is of, which stand
-    for the numbers that they explain, and which kernel of the plan it is, None for the user's.
-    `target` is what Triton's frontend will compile for, a GPU of NVIDIA if none is given.
+    `origins` has a pair for each kernel: the `Constexprs` of its launch, whose names replace the
+    numbers that they explain, and the kernel of the plan, or None for the user's. `target` is the
+    device that Triton's frontend will compile for, by default an NVIDIA GPU.
 
-    Raises an `AutodiffError` that names the operation for what has no form in Python: functions
-    that call themselves, and what a `while` loop computes in several lines before it goes on.
+    Raises an `AutodiffError` that names an operation that cannot be written in Python: recursive
+    functions, and a condition of a `while` loop that takes several lines.
     """
     texts = [ttir] if isinstance(ttir, str) else list(ttir)
     passes = _LEGALIZE + _fit(shortest_product(target or GPUTarget("cuda", 90, 32)))
@@ -78,28 +77,28 @@ def python_of(
 
 @functools.cache
 def shortest_product(target: GPUTarget) -> Callable:
-    """Return the function of Triton's backend that tells the shortest `tl.dot` of two types."""
+    """Return Triton's function for the shortest sum of `tl.dot` for two types."""
     backend = make_backend(target)
     return backend.get_codegen_implementation(backend.parse_options({}))["min_dot_size"]
 
 
 def _fit(shortest: Callable) -> str:
-    # Over how many elements of 8, 16, 32 and 64 bits `tl.dot` sums at least.
+    # The shortest sums of `tl.dot` for elements of 8, 16, 32 and 64 bits.
     types = (tl.int8, tl.float16, tl.float32, tl.float64)
     return _FIT.format(sums=",".join(str(shortest(of, of)[2]) for of in types))
 
 
 def _functions(legal: list[str], name: str) -> list[str]:
-    """Return what a module has: imports, functions that kernels call, and the kernels at its end.
+    """Return the contents of a module: imports, functions that kernels call, then the kernels.
 
-    They are not laid out.
+    They are not broken into lines yet.
     """
     text = native().print_source(_BETWEEN.join(legal), name)
     return text.split(_BETWEEN_FUNCTIONS)
 
 
 def printed(legal: str, name: str, shortest: Callable) -> str:
-    """Return TTIR whose operations have forms in Python in that form.
+    """Return TTIR as Python; all its operations can be written in Python.
 
     `shortest` is `shortest_product` of the target.
     """

@@ -1,4 +1,4 @@
-"""What a load or a store reaches at a launch: from which element to which, and every place of it.
+"""The elements that a load or a store touches in a launch: the first, the last, and each of them.
 
 Elements are counted from the one that the argument points to.
 """
@@ -13,16 +13,16 @@ import numpy
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate, values_at
 
-# Looking at every place of more accesses than this would cost more than it gains.
+# For more accesses, looking at each would cost more than it gains.
 _MOST_PLACES = 1 << 17
 
 
 @dataclass(frozen=True)
 class Digit:
-    """A number times `step`: what `extent` is in each program, or one of 0 … extent − 1.
+    """A number times `step`: the value of `extent` in each program, or a number 0 … extent − 1.
 
     It counts programs, iterations ("loop 0" is the outermost), or lanes along an axis of the tile
-    (its number). An extent that nobody knows is None.
+    (its number). An unknown extent is None.
     """
 
     step: object
@@ -31,7 +31,7 @@ class Digit:
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Digit:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        """Build it from JSON; raises `PlanError` if that is malformed."""
         if not isinstance(data, list) or len(data) != 3:
             raise PlanError(f"malformed digit {data!r}")
         step, extent, owner = data
@@ -65,7 +65,8 @@ class Digit:
 
 @dataclass(frozen=True)
 class Index:
-    """A sum of digits, from `start` on, below `bound`; of a chunk, those that add up to less."""
+    """A sum of digits, from `start` on, below `bound`; of a chunk, whose digits have a bound of
+    their own."""
 
     stride: object
     digits: tuple[Digit, ...]
@@ -75,7 +76,7 @@ class Index:
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Index:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        """Build it from JSON; raises `PlanError` if that is malformed."""
         if not isinstance(data, dict):
             raise PlanError(f"malformed dimension {data!r}")
         digits = tuple(Digit.from_json(d, arguments) for d in data.get("digits", ()))
@@ -110,7 +111,7 @@ class Index:
         return None if low > high else (low, high)
 
     def ranges(self, args, grid) -> list[tuple[int, int, int]]:
-        """Return ranges, `(first, last, step)`, whose sums are all values, and maybe others.
+        """Return ranges, `(first, last, step)`, whose sums include all values.
 
         There has to be a value.
         """
@@ -124,10 +125,10 @@ class Index:
 
 @dataclass(frozen=True)
 class Places:
-    """The places that programs reach, in rows by program, and whether each is one.
+    """The elements that programs touch, a row for each program, and whether each is really touched.
 
-    `owners` are what lanes and iterations count, a number for each column. Some iterations are
-    left out if `is_cut`.
+    `owners` maps what lanes and iterations count to a number for each column. If `is_cut`, some
+    iterations are left out.
     """
 
     programs: numpy.ndarray
@@ -137,16 +138,16 @@ class Places:
     is_cut: bool
 
     def values(self, digit: Digit, args, grid) -> numpy.ndarray:
-        """Return the value of a digit at all places, in an array that broadcasts to them."""
+        """Return the value of a digit for all elements, in an array that broadcasts to them."""
         step = evaluate(digit.step, args, grid)
         if digit.owner == "program":
             return step * values_at(digit.extent, args, grid, self.programs)[:, None]
-        # Axes of length 1 have no digit of their own.
+        # Axes of length 1 have no digit.
         counted = self.owners.get(digit.owner)
         return numpy.zeros((1, 1), numpy.int64) if counted is None else step * counted[None, :]
 
     def iterations(self) -> numpy.ndarray:
-        """Return a number for each column that tells iterations apart."""
+        """Return a number for each column that identifies its iteration."""
         numbers = numpy.zeros(self.places.shape[1], numpy.int64)
         for owner, values in self.owners.items():
             if isinstance(owner, str):
@@ -156,16 +157,16 @@ class Places:
 
 @dataclass(frozen=True)
 class Guard:
-    """What masks, branches and loops say that bounds no index.
+    """Conditions of masks, branches and loops that are no bound of an index.
 
-    Of one of the alternatives, every sum of digits is less than its bound.
+    One of the alternatives holds: there, every sum of digits is less than its bound.
     """
 
     alternatives: tuple[tuple[tuple[tuple[Digit, ...], object], ...], ...]
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Guard:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        """Build it from JSON; raises `PlanError` if that is malformed."""
         pairs = [pair for constraints in data for pair in constraints]
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise PlanError(f"malformed guard {data!r}")
@@ -185,7 +186,7 @@ class Guard:
         return [*(bound for _, bound in pairs), *own]
 
     def holds(self, places: Places, args, grid) -> numpy.ndarray:
-        """Return where it holds, in an array that broadcasts to the places."""
+        """Return where it holds, in an array that broadcasts to the elements."""
         anywhere = numpy.zeros((1, 1), bool)
         for constraints in self.alternatives:
             everywhere = numpy.ones((1, 1), bool)
@@ -200,8 +201,8 @@ class Guard:
 class Space:
     """The elements `offset` plus the sum of stride times index over all indices.
 
-    Those are all that are reached, where the `guards` hold; and nothing else is, if it is exact,
-    and no number of `not_negative` is below zero.
+    Only these are touched, and only where the `guards` hold. If it is exact, and no number of
+    `not_negative` is negative, all of them are.
     """
 
     offset: object
@@ -212,7 +213,7 @@ class Space:
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Space:
-        """Build it from its JSON form, raising `PlanError` if that is malformed."""
+        """Build it from JSON; raises `PlanError` if that is malformed."""
         if not isinstance(data, dict) or not isinstance(data.get("exact"), bool):
             raise PlanError(f"malformed reach {data!r}")
         indices = tuple(Index.from_json(d, arguments) for d in data.get("dims", ()))
@@ -223,14 +224,14 @@ class Space:
         return cls(data["offset"], indices, data["exact"], numbers, guards)
 
     def used_arguments(self) -> set[int]:
-        """Return the scalar arguments that decide what is reached."""
+        """Return the scalar arguments on which the elements depend."""
         exprs = [e for part in (*self.indices, *self.guards) for e in part.expressions()]
         return set().union(*(used_arguments(e) for e in (self.offset, *self.not_negative, *exprs)))
 
     def ends(self, args, grid) -> tuple[int, int] | None:
-        """Return the first and the last element that may be reached; None if none is.
+        """Return the first and the last element that may be touched; None if none is.
 
-        Raises `CheckError` for what has no value.
+        Raises `CheckError` for undefined expressions.
         """
         if 0 in grid:
             return None
@@ -248,9 +249,9 @@ class Space:
         return low, high
 
     def box(self, args, grid) -> tuple[int, list[tuple[int, int]]]:
-        """Return the first element of a box that holds all that is reached, and its axes.
+        """Return the first element of a box that contains all touched elements, and its axes.
 
-        These are `(count, stride)` pairs. Raises `CheckError` for what has no value.
+        These are `(count, stride)` pairs. Raises `CheckError` for undefined expressions.
         """
         start, axes = evaluate(self.offset, args, grid), []
         for index in self.indices:
@@ -261,17 +262,18 @@ class Space:
         return start, axes
 
     def has_exact_ends(self, args, grid) -> bool:
-        """Return whether the first and the last element are reached, if any are."""
+        """Return whether the first and the last element are touched, if any are."""
         return not self.guards and self.is_exact(args, grid)
 
     def is_exact(self, args, grid) -> bool:
-        """Return whether nothing else is reached than what this says."""
+        """Return whether all these elements are touched."""
         return self.exact and all(evaluate(e, args, grid) >= 0 for e in self.not_negative)
 
     def places(self, args, grid) -> Places:
-        """Return what programs reach; only some of them, if all would be too many.
+        """Return the elements that programs touch; only for some programs, or iterations, if there
+        are too many.
 
-        So it is with iterations. Raises `CheckError` for what has no value, or has too many lanes.
+        Raises `CheckError` for undefined expressions, and if there are too many lanes.
         """
         digits = [digit for index in self.indices for digit in index.digits]
         own = [digit for digit in digits if digit.owner != "program"]
@@ -315,9 +317,9 @@ def union(ends) -> tuple[int, int] | None:
 
 
 def _programs(grid, most: int) -> numpy.ndarray:
-    """Return the ids of programs, a row for each axis: the first `most` ones or so of a grid.
+    """Return program ids, a row for each axis: about the first `most` programs of a grid.
 
-    There are two along each axis if there can be.
+    There are two along each axis if possible.
     """
     counts = [min(extent, 2) for extent in grid]
     for axis, extent in enumerate(grid):

@@ -1,8 +1,8 @@
 """Gradients that a launch was not planned for.
 
-Which outputs will have a gradient, a forward cannot know. Its first plan is for all of them; once a
-backward has got fewer, launches are planned for these. Should another one come after all, the
-backward computes again what no forward has saved for it.
+A forward cannot know which outputs will get a gradient. Its first plan is for all of them. If a
+backward then gets fewer, later launches are planned for these. If another gradient arrives after
+all, the backward computes what no forward has saved.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from .errors import AutodiffError
 
 
 class Spare:
-    """A backward for all outputs that can follow any forward: it only needs its inputs.
+    """A backward for all outputs that works after any forward: it only needs the inputs.
 
-    Inputs that the planned backward does not read are held besides what autograd saves, whose
+    Inputs that the planned backward does not read are kept beside what autograd saves, and their
     versions are checked in every backward.
     """
 
@@ -50,7 +50,7 @@ class Spare:
         return backward.give_to(self._execution.based)
 
     def _finds_inputs(self) -> bool:
-        """Whether the inputs are as they were, or copies are."""
+        """Whether the inputs are unchanged, or copies are."""
         execution, facts = self._execution, self._execution.facts
         changed = {*self.plan.outputs, *(i for j in self.plan.outputs for i in facts.aliases(j))}
         unknown = [i for i in self._held if not facts.tensors[i].is_tensor]
@@ -58,11 +58,11 @@ class Spare:
         return not unknown and not reread
 
     def spanned(self) -> set[int]:
-        """Return the arguments whose storage extent this depends on."""
+        """Return the arguments for which the range of their storage matters."""
         return self._first.spanned()
 
     def backward(self, changes=()) -> Backward:
-        """Return the backward, of a plan with `changes` of the request if there are any."""
+        """Return the backward; with `changes`, that of a plan for a changed request."""
         if not changes:
             return self._first
         if changes not in self._changed:
@@ -72,7 +72,7 @@ class Spare:
         return self._changed[changes]
 
     def hold(self, leaves) -> list:
-        """Return the inputs that only this needs, and which version of them."""
+        """Return the inputs that only this backward needs, and their versions."""
         return [(leaves[i].detach(), leaves[i]._version) for i in self._held]
 
     def load(self, held, arguments) -> list:

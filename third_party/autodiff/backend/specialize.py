@@ -34,7 +34,7 @@ def _configs(wrapper) -> list[Config]:
 
 
 def _tried(tuned: list[list[Config]]) -> tuple[tuple[int, int], ...]:
-    """Return the stages and warps that tuners try; one configuration alone is not tried."""
+    """Return the stages and warps that tuners try; empty if there is just one configuration."""
     tried = (config for configs in tuned if len(configs) > 1 for config in configs)
     return tuple(dict.fromkeys((c.num_stages, c.num_warps) for c in tried))
 
@@ -62,7 +62,7 @@ class Resolver:
         self.function = compilable(inner) if self.interpreted else inner
         plain = is_plain(inner)
         self.wrapped = bool(wrappers) or not plain
-        # Whether arguments of a call are known to be those of the launch.
+        # Whether a call's arguments are known to be those of the launch.
         self.passes_on = plain and all(passes_on(wrapper) for wrapper in wrappers)
         self._kernel = kernel
         # Held while wrappers run.
@@ -73,7 +73,8 @@ class Resolver:
         self.names = [p.name for p in parameters]
         self.constants = [parameter.is_constexpr for parameter in self.function.params]
         self.configurations = [dict(c.kwargs) for c in tuned[0]] if tuned else [{}]
-        # Whether a tuner may launch with any memory, and launches as it is told when it has chosen.
+        # Whether a tuner may launch on any memory, and launches with given options when it has
+        # chosen.
         self.is_free_to_try = self.passes_on and not any(c.pre_hook for cs in tuned for c in cs)
         self._heuristics = [w.values for w in wrappers if isinstance(w, Heuristics)]
         self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -96,7 +97,7 @@ class Resolver:
         return Launch(self.function, kernel, grid, values)
 
     def chosen(self, arguments: dict, config: dict) -> dict:
-        """Return what a configuration and heuristics add to the arguments of a launch."""
+        """Return the arguments that a configuration and heuristics add to a launch."""
         chosen = dict(config)
         for heuristics in self._heuristics:
             for name, choose in heuristics.items():
@@ -107,13 +108,15 @@ class Resolver:
         return compiling(self.function) if self.interpreted else contextlib.nullcontext()
 
     def rehearse(self, args, kwargs, grid) -> None:
-        """Run a launch in the interpreter first, if the kernel was made for that, and debugs."""
+        """Run a launch in the interpreter first, if the kernel is decorated for it and has
+        debugging."""
         if self.interpreted and not self.wrapped:
             launch = functools.partial(self._kernel.run, grid=grid, warmup=False)
             rehearse(self._kernel, launch, args, kwargs)
 
     def identity(self) -> str:
-        """Return what is equal for functions of equal text that call functions of equal text."""
+        """Return a key that is equal for functions with equal source that call functions with equal
+        source."""
         with self._compiling():
             return self.function.cache_key
 
@@ -123,13 +126,13 @@ class Resolver:
         return AutodiffError(f"a Triton hook prevented the compilation of kernel {name!r}")
 
     def launcher(self, grid):
-        """Return what launches a wrapped kernel on a grid."""
+        """Return a function that launches a wrapped kernel on a grid."""
         if self.passes_on and not (isinstance(grid, tuple) and len(grid) <= 3):
-            # Triton looks at the first three extents only.
+            # Triton only uses the first three extents.
             grid = self._checked(grid)
         brackets = getattr(type(self._kernel), "__getitem__", None)
         if brackets in (None, KernelInterface.__getitem__):
-            # Triton's own do no more, and may be replaced while a package is differentiated.
+            # Triton's own does no more, and may be replaced while a package is differentiated.
             return functools.partial(self._kernel.run, grid=grid, warmup=False)
         return self._kernel[grid]
 
@@ -140,7 +143,8 @@ class Resolver:
         return checked_grid(grid, name, "cpu")
 
     def through_wrappers(self, take, call, args, kwargs):
-        """Return what a call of wrapped code returns; with `take(launch)` for its launches."""
+        """Call wrapped code, and pass its launches to `take(launch)` instead; returns its
+        result."""
         with self.lock:
             return catch(functools.partial(self._caught, take), call, *args, **kwargs)
 
@@ -164,11 +168,11 @@ class Resolver:
 
     @property
     def _name(self) -> str:
-        """What the kernel is, with its wrapper, for messages."""
+        """The kernel and its wrapper, for messages."""
         return f"the {type(self._kernel).__name__} of kernel {self.function.__name__!r}"
 
     def bind(self, args, kwargs) -> list:
-        """Return the value of each parameter, in order; None for what a wrapper would provide."""
+        """Return the value of each parameter, in order; None for those that a wrapper provides."""
         if self._variadic:
             names = set(self.names)
             named = {k: v for k, v in kwargs.items() if k in names}
@@ -181,7 +185,7 @@ class Resolver:
         return values
 
 
-# What functions that say what their derivative is leave in TTIR (custom.py).
+# Markers that functions with a user-defined derivative leave in TTIR (custom.py).
 CUSTOM_MARKER = "autodiff.custom_vjp"
 STOP_MARKER = "autodiff.stop_gradient"
 _CUSTOM = re.compile(rf"@{re.escape(CUSTOM_MARKER)}\.(\w+)\.\d+")
@@ -199,12 +203,12 @@ def _leaves(types, path=()):
 
 
 def _step(value, index):
-    """Follow one step of a path into a parameter's value: into a tuple or a descriptor."""
+    """Follow one step of a path into a parameter's value: a tuple or a descriptor."""
     return value[index] if isinstance(index, int) else descriptors.part_of(value, index)
 
 
 class Specialization:
-    """What the arguments of one compiled kernel are, seen from Python and from its TTIR."""
+    """The arguments of one compiled kernel, in Python and in its TTIR."""
 
     def __init__(self, kernel, function):
         self.kernel = kernel
@@ -248,7 +252,7 @@ class Specialization:
 
     @functools.cached_property
     def constants(self) -> dict[str, object]:
-        """Values that the kernel was compiled for, by parameter."""
+        """The values that the kernel was specialized for, by parameter."""
         constants = self.kernel.src.constants
         return {
             name: constants.get((n,), constants.get(n))
@@ -257,7 +261,7 @@ class Specialization:
         }
 
     def own_derivatives(self) -> list[str]:
-        """Return the names of what has a derivative of its own in the kernel's source."""
+        """Return the names of functions with user-defined derivatives in the kernel's source."""
         names = dict.fromkeys(_CUSTOM.findall(self.ttir))
         found = [f"custom_vjp of {name!r}" for name in names]
         stops = STOP_MARKER in self.kernel.asm["ttir"]

@@ -1,7 +1,7 @@
-"""What is known about one compiled kernel: its plans and the executions they led to.
+"""The state of one compiled kernel: its plans, and the executions made from them.
 
-The state lives on Triton's `CompiledKernel` object, so that it goes when the kernel goes. There is
-one for each set of options that the kernel is used with.
+It is an attribute of Triton's `CompiledKernel`, so that it is freed with the kernel. There is one
+for each set of options that the kernel is used with.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 
 class Choice(NamedTuple):
-    """A plan that holds for a launch, the facts of the launch that it is for, and what was asked.
+    """A plan that suits a launch, the facts of the launch that it is for, and the request.
 
-    `scalars` are the arguments that decided, `objections` say by argument why checks of gradients
-    failed on the way.
+    `scalars` are the arguments that the choice depends on, `objections` the reasons, by argument,
+    why checks of gradients failed before.
     """
 
     handle: Handle
@@ -52,7 +52,7 @@ class KernelState:
         self._atomics = atomics
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
-        # Threads that meet new facts at once take turns.
+        # Threads with new facts at the same time wait for each other.
         self.lock = threading.RLock()
         self._generation = generation()
         self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
@@ -60,8 +60,8 @@ class KernelState:
         self._handles: dict = {}
         self._families: dict = {}
         self._expected: dict = {}
-        # The outputs for which gradients came last, and all for which some ever came, by the
-        # arguments whose gradient was wanted.
+        # The outputs that got gradients last, and all that ever did, by the arguments whose
+        # gradient was wanted.
         self.latest: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.came: dict[tuple[int, ...], frozenset[int]] = {}
 
@@ -82,16 +82,16 @@ class KernelState:
         """Return the state of a compiled kernel if it has one."""
         states = getattr(kernel, _ATTRIBUTE, None)
         state = None if states is None else states.get((options, options.atomics()))
-        # A rule that was registered since may change every plan.
+        # A rule that was registered later may change every plan.
         return state if state is not None and state._generation == generation() else None
 
     def user_rules(self) -> list[str]:
-        """Return which derivatives of the kernel its author has given, in words."""
+        """Return, in words, which user-defined derivatives the kernel has."""
         registered = [f"register_vjp of {rule['name']!r}" for rule in self._rules]
         return [*self.spec.own_derivatives(), *registered]
 
     def ask(self, wanted, facts: Facts | None = None, **more) -> Ask:
-        """Return what to ask for first, as the user and the launch, if there is one, say."""
+        """Return the first request, for what the user wants and, if it is given, the launch."""
         described = {} if facts is None else facts.descriptors._asdict()
         return Ask(wanted, **{**self._options.requested, **described, **more})
 
@@ -115,12 +115,12 @@ class KernelState:
 
     @property
     def tunes(self) -> bool:
-        """Whether backwards are measured with several options; not while accesses are checked."""
+        """Whether options of backwards are measured; not with bounds checks."""
         return self._options.tunes and not self.checks_bounds
 
     @property
     def forward_configs(self) -> tuple[tuple[int, int], ...]:
-        """The stages and warps that the user tunes the forward with."""
+        """The stages and warps in the forward's configurations."""
         return self._options.forward_configs
 
     def tape_limit(self, device) -> int:
@@ -129,10 +129,10 @@ class KernelState:
         return default_limit(device) if limit is None else limit
 
     def choose(self, ask: Ask, facts: Facts) -> Choice:
-        """Return a plan that holds for a launch: that of a request, or of what plans make of it.
+        """Return a plan that suits a launch: that of a request, or of changed requests.
 
-        This ends: no request comes twice, and those that the compiler takes are finitely many, as
-        flags, sets of arguments and lengths of axes of at most 2^20 lanes in all are.
+        This ends: no request comes twice, and there are finitely many, since they consist of flags,
+        sets of arguments, and lengths of axes with at most 2^20 lanes in all.
         """
         scalars: set[int] = set()
         asked: set[Ask] = set()
@@ -154,7 +154,7 @@ class KernelState:
 
     def execution(self, wanted, grid, leaves) -> Execution:
         """Return how to run a launch that wants the gradients of arguments `wanted`."""
-        # What hooks save has to be the same when a checkpoint's forward is run again.
+        # When a checkpoint's forward is run again, hooks have to save the same tensors.
         expected = None if _saves_by_hooks(True) else self._expected.get(wanted)
         family = self._families.get(wanted)
         if family is not None:
@@ -173,7 +173,7 @@ class KernelState:
         facts_key, aliasing = key.extract(grid, leaves)
         found = executions.get((expected, facts_key))
         if found is None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
-            # There, nothing new can be compiled.
+            # During a capture, nothing new can be compiled.
             found = executions.get((None, facts_key))
         if found is not None:
             return found
@@ -221,7 +221,7 @@ class KernelState:
         return FactKey(spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors), {}
 
     def forget(self, key: FactKey, *needed) -> None:
-        """Make a key hold more facts; executions found under the old key go."""
+        """Add facts to a key; executions with the old key are dropped."""
         key.grow(*needed)
         for family_key, executions in self._families.values():
             if family_key is key:

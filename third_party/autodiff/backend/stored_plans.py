@@ -1,8 +1,7 @@
-"""Plans of a corpus in a file, so that those of another compiler can be compared with them.
+"""Plans of a corpus in a file, to compare them with those of another compiler.
 
-The file is compressed JSON, a line each: first a header, then a request, what has been asked and
-the answers by target. It has all that is needed to derive the plans again, and its bytes depend
-on nothing but the corpus and the compiler.
+The file is compressed JSON, one line each: a header, then a request with the answers by target. It
+has all that is needed to derive the plans again, and only depends on the corpus and the compiler.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TARGETS = ("cuda:80", "cuda:89", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942"
 
 
 class Stored(NamedTuple):
-    """What was asked, and by target the answer: its `plan` (JSON as text) or its `error`."""
+    """A request, and by target the answer: its `plan` (JSON as text) or its `error`."""
 
     asked: Asked
     answers: dict[str, dict[str, str]]
@@ -45,12 +44,12 @@ class Found(NamedTuple):
 
 
 def request_on(asked: Asked, target) -> dict:
-    """Return what is asked, of another device (Triton's `GPUTarget`)."""
-    # The commands that need no Triton work where it is broken.
+    """Return the request for another device (Triton's `GPUTarget`)."""
+    # Commands that do not need Triton should work where it is broken.
     from .target import described
 
     given = described(target)
-    # TTIR is spelled as the Triton that printed it reads it.
+    # TTIR has the syntax of the Triton version that printed it.
     return {**asked.request, **given, "triton": asked.request.get("triton", given["triton"])}
 
 
@@ -87,9 +86,9 @@ def _differences(before, after) -> list[Difference]:
 
 
 def _run(work, tasks, crashed, workers, timeout):
-    """Yield what was asked, with the result of `work` by target.
+    """Yield each request, with the result of `work` by target.
 
-    Where a process dies, that target's result is `crashed(task, reason)`, and others are tried
+    If a process dies, that target's result is `crashed(task, reason)`, and the others are tried
     once more.
     """
     results: dict[str, dict] = {}
@@ -121,14 +120,15 @@ def _packed(data) -> bytes:
 
 
 def record(path, corpus, targets=TARGETS, workers=2, timeout=600.0, progress=None):
-    """Derive all plans of a corpus, and write them to a file; returns how many and how many failed.
+    """Derive all plans of a corpus, and write them to a file; returns how many, and how many
+    failed.
 
-    `progress(key)` is called for each that is asked.
+    `progress(key)` is called for each request.
     """
     targets = list(dict.fromkeys(targets))
     for target in targets:
         parse_target(target)
-    # Not after minutes of work.
+    # Checked now, not after minutes of work.
     if not Path(path).absolute().parent.is_dir():
         raise AutodiffError(f"{path} cannot be written: there is no such folder")
     blocks, plans, errors = {}, 0, 0
@@ -168,7 +168,7 @@ def _checked(line, path) -> Stored:
 
 
 def read(path):
-    """Yield what a file of plans has stored; an `AutodiffError` if it is damaged."""
+    """Yield the stored plans of a file; raises an `AutodiffError` if it is damaged."""
     lines = _lines(path)
     header = next(lines, None)
     if not isinstance(header, dict) or "count" not in header:
@@ -187,7 +187,7 @@ def read(path):
 
 
 def compare_with(path, workers=2, timeout=600.0, progress=None) -> list[Found]:
-    """Derive the plans of a file again; returns what was found of each, in order."""
+    """Derive the plans of a file again; returns the comparison for each, in order."""
     tasks = ((asked, list(answers), answers) for asked, answers in read(path))
     found = []
 

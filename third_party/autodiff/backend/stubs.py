@@ -1,4 +1,4 @@
-"""Functions that launch a kernel: what binds arguments of them, and what is called like them."""
+"""Functions that launch a kernel: binding arguments, and copying names and signatures."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class right_partial(Generic[Result]):
 
 
 def innermost(function):
-    """Return the function below all that binds arguments of it."""
+    """Return the function under all partial applications."""
     while isinstance(function, (functools.partial, right_partial)):
         function = function.func if isinstance(function, functools.partial) else function._function
     return function
 
 
 def _signature(function, bound: slice) -> inspect.Signature:
-    """Return the signature of a function of which some positional arguments are given."""
+    """Return the signature of a function without some bound positional arguments."""
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -42,12 +42,12 @@ def _signature(function, bound: slice) -> inspect.Signature:
 
 
 def name_after(made, function, bound: slice) -> None:
-    """Give what was made of a function its names, its docstring, and its signature as called."""
+    """Give `made` the name, the docstring, and the remaining signature of a function."""
     named = innermost(function)
     functools.update_wrapper(made, named, updated=())
     made.__wrapped__ = function
     if not hasattr(made, "__name__"):
-        # The function is an object that can be called.
+        # The function is a callable object.
         made.__name__ = type(named).__name__
     with contextlib.suppress(TypeError, ValueError):
         made.__signature__ = _signature(function, bound)

@@ -1,9 +1,9 @@
-"""How much memory the tapes of a backward may take, before they hold checkpoints only.
+"""How much memory the tapes of a backward may take, before they only hold checkpoints.
 
-A tape holds what a loop carries, for every iteration of every program. Beyond a limit, the
-compiler is asked for a backward that records about √n of n iterations and runs the others once
-more. The limit in bytes is what the user gave with the kernel, or `TRITON_AUTODIFF_TAPE_LIMIT`, or
-a quarter of the device's memory.
+A tape has a loop's carried value for every iteration of every program. Beyond a limit, a backward
+is requested that records about √n of n iterations and runs the others again. The limit in bytes is
+what the user gave with the kernel, or `TRITON_AUTODIFF_TAPE_LIMIT`, or a quarter of the device's
+memory.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .errors import ArgumentError, AutodiffError
 
 
 def tape_bytes(buffers, counts=None) -> int:
-    """Return the bytes of all tapes of `(kind, dtype, size)` triples.
+    """Return the bytes of all tapes among `(kind, dtype, size)` triples.
 
-    Without the counts that they depend on, what is known.
+    Without the counters that some depend on, only the known ones.
     """
     known = (
         dtype.itemsize * size.get(counts)
@@ -30,7 +30,7 @@ def tape_bytes(buffers, counts=None) -> int:
 
 
 def checked_limit(tape_limit) -> int | None:
-    """Return the limit that a user gives, or raise."""
+    """Check a user's limit; returns it."""
     if tape_limit is not None and type(tape_limit) is not int:
         raise TypeError(f"tape_limit should be a number of bytes, got {tape_limit!r}")
     if tape_limit is not None and tape_limit < 0:
@@ -39,7 +39,7 @@ def checked_limit(tape_limit) -> int | None:
 
 
 def default_limit(device: torch.device) -> int:
-    """Return how many bytes the tapes of one backward may take where the user gave no limit."""
+    """Return the default limit for the tapes of one backward, in bytes."""
     text = os.environ.get("TRITON_AUTODIFF_TAPE_LIMIT")
     if not text:
         return _memory(device) // 4

@@ -1,4 +1,4 @@
-"""The device and the Triton that kernels are derived for, as the compiler names them."""
+"""The device and the Triton version that kernels are derived for, as the compiler names them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import triton
 from .errors import AutodiffError
 from .library import native
 
-# How many elements a product sums over, of its first operand.
+# The length of a product's sum, in the type of its first operand.
 _SUMMED = re.compile(r"tt\.dot .* : tensor<(?:\d+x)+?(\d+)x[a-z]\w*>")
-# The most elements that any device asks for.
+# The longest sum that any device requires.
 _LONGEST = 32
 
 
 def name_of(target) -> str:
-    """Return the compiler's name of a Triton target: sm_90, gfx942, cpu."""
+    """Return the compiler's name for a Triton target: sm_90, gfx942, cpu."""
     return {"cuda": "sm_", "hip": ""}.get(target.backend, "cpu") + (
         "" if target.backend == "cpu" else str(target.arch)
     )
 
 
 def described(target) -> dict[str, str | bool]:
-    """Return what a request says of the device and of Triton."""
+    """Return the keys of a request about the device and Triton."""
     return {
         "target": name_of(target),
         "triton": triton.__version__,
-        # Only the CPU backend keeps the order of what is reduced.
+        # Only the CPU backend reduces in order.
         "anyOrder": target.backend != "cpu",
     }
 
 
 def beyond_memory(shared: int, target) -> str:
-    """Say why a kernel that Triton gives so many bytes of shared memory does not run, if so."""
+    """Return why a kernel with so many bytes of shared memory cannot run; "" if it can."""
     options = f"target={name_of(target)} shared-memory={shared}"
     try:
         native().run_pipeline("module {}", f"builtin.module(autodiff-verify-target{{{options}}})")
@@ -44,7 +44,8 @@ def beyond_memory(shared: int, target) -> str:
 
 
 def verify(ttir: str, kernel: str, target) -> None:
-    """Raise an `AutodiffError` if Triton's passes have left what the device does not take."""
+    """Raise an `AutodiffError` if Triton's passes result in something that the device
+    cannot run."""
     if all(int(length) >= _LONGEST for length in _SUMMED.findall(ttir)):
         return
     passes = f"builtin.module(autodiff-verify-target{{target={name_of(target)}}})"
@@ -57,7 +58,7 @@ def verify(ttir: str, kernel: str, target) -> None:
         ) from error
 
 
-# Passes that change what Triton may not take, and what of; the most likely first.
+# Passes that rewrite operations which Triton may reject, and the operation; most likely first.
 _OTHER_FORMS = {"autodiff-loop-branches": "scf.if", "autodiff-reduce-columns": '"tt.reduce"'}
 
 
@@ -73,7 +74,7 @@ def other_form(ttir: str) -> str | None:
 
 
 def warn_of_miscomputed(kernel: str, plan) -> None:
-    """Warn of products of a user's kernel that Triton itself gets wrong."""
+    """Warn about products of a user's kernel that Triton computes wrongly."""
     for position in plan.report.get("miscomputed", ()):
         warnings.warn(
             f"kernel {kernel!r}, {position}: Triton {triton.__version__} gets this product wrong, "

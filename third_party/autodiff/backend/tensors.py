@@ -1,7 +1,7 @@
-"""What keeps a kernel from taking a tensor, in words, with the way out.
+"""Why a kernel cannot take a tensor, in words, with a way out.
 
-A kernel gets an address, and takes it for that of numbers in rows. A tensor may have no memory, or
-memory that holds something else.
+A kernel gets an address, and reads numbers there. A tensor may have no memory, or memory that
+contains something else.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _UNINITIALIZED = torch.nn.parameter.UninitializedTensorMixin
 
 
 def describe(tensor: Tensor) -> str:
-    """Return a few words about a tensor, for messages."""
+    """Describe a tensor in a few words, for messages."""
     layout = "" if tensor.layout is torch.strided else f" {str(tensor.layout)[6:]}"
     quantized = " quantized" if tensor.is_quantized else ""
     return f"a{quantized}{layout} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"
 
 
 def is_of(value, module: str, name: str) -> bool:
-    """Whether a value is of a class of PyTorch's that may not have been imported."""
+    """Whether a value is of a class of PyTorch that may not have been imported."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(value, kind)
 
 
 def _kept_elsewhere(value) -> str | None:
-    """Return what is wrong with a tensor that is a mere name for others; None if it is none."""
+    """Return what is wrong with a tensor that is a wrapper of others; None if it is none."""
     kind = type(value).__name__
     if isinstance(value, _UNINITIALIZED):
         return f"is an {kind}, which has no shape yet: call the lazy module once before"
@@ -59,7 +59,7 @@ def _kept_elsewhere(value) -> str | None:
 
 
 def fault_of(value: Tensor) -> str | None:
-    """Return what keeps every kernel from taking a tensor, None if nothing does."""
+    """Return why no kernel can take a tensor, None if one can."""
     fault = _kept_elsewhere(value)
     if fault is not None:
         return fault
@@ -77,7 +77,7 @@ def fault_of(value: Tensor) -> str | None:
 
 
 def lacks_address(value: Tensor) -> bool:
-    """Whether a tensor has no address though it has elements, or no strides."""
+    """Whether a tensor with elements has no address, or has no strides."""
     try:
         return value.is_nested or (not value.data_ptr() and value.numel() > 0)
     except (RuntimeError, ValueError):  # one that refuses to tell
@@ -85,7 +85,7 @@ def lacks_address(value: Tensor) -> bool:
 
 
 def _missing_memory(value: Tensor) -> str | None:
-    """Return what is wrong with the memory of a tensor, None if it has what it needs."""
+    """Return what is wrong with the memory of a tensor, None if nothing is."""
     if torch._C._has_storage(value) and not lacks_address(value) and has_memory(value):
         return None
     kind = type(value)

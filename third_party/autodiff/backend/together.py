@@ -1,9 +1,9 @@
-"""Compilations side by side.
+"""Runs compilations in parallel.
 
-Most of a compilation is spent in processes (ptxas, a C compiler), or without the lock of the
-interpreter. All threads end with the call that started them. So compilers find knobs, environment
-and cache as the caller has them, a fork meets no compiler at work, and no program waits for one
-when it ends.
+Most of a compilation is spent in other processes (ptxas, a C compiler), or without Python's global
+lock. All threads end with the call that started them. So compilers find the caller's knobs,
+environment and cache, a fork never happens during a compilation, and no program waits for one at
+its end.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .cache import dumps_passes
 
 
 def together(calls) -> None:
-    """Make calls side by side, the first one in this thread.
+    """Make calls in parallel, the first one in this thread.
 
-    When all have ended, the error of the first that has one is raised.
+    After all have ended, raises the first call's error that there is.
     """
-    # What passes print is to be read in one piece.
+    # Dumps of passes must not be interleaved.
     if len(calls) < 2 or dumps_passes():
         for call in calls:
             call()
@@ -28,7 +28,7 @@ def together(calls) -> None:
     device = driver.active.get_current_device()
 
     def call_here(call):
-        # Threads start on the first device.
+        # New threads start on the first device.
         driver.active.set_current_device(device)
         call()
 
@@ -40,5 +40,5 @@ def together(calls) -> None:
 
 
 def compile_all(kernels) -> None:
-    """Compile side by side what has not been `compiled`; raises the error of the first with one."""
+    """Compile in parallel those that are not `compiled`; raises the first error that there is."""
     together([kernel.compile for kernel in dict.fromkeys(kernels) if kernel.compiled is None])

@@ -1,8 +1,9 @@
-"""PyTorch's tracers at a launch: which one is at work, and whether it records.
+"""PyTorch's tracers during a launch: which one is active, and whether it records the launch.
 
-They record operations of PyTorch, and a launch becomes one (`graph_launch.py`). Dynamo reads code;
-what it must not look into runs between two graphs. What records no operators (`torch.jit.trace`,
-`torch.fx.symbolic_trace`) would make a graph without the launch, and is refused.
+Tracers record operations of PyTorch, and a launch becomes one (`graph_launch.py`). Dynamo reads
+code; what it must not read runs between two graphs. Tracers that do not record operators
+(`torch.jit.trace`, `torch.fx.symbolic_trace`) would make a graph without the launch, so that is an
+error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _transforms = torch._C._functorch.get_interpreter_stack
 _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 
 
-# Said by PyTorch where such a launch breaks a graph that has to be whole.
+# PyTorch's message if such a launch breaks a graph that has to be whole.
 NOT_IN_GRAPHS = (
     "no graph can hold this launch: its kernel has no derivative, is interpreted, or is under a "
     "wrapper that may launch anything. Differentiate what the wrapper holds, or leave the launch "
@@ -35,10 +36,10 @@ NOT_IN_GRAPHS = (
 
 
 def outside_of_dynamo(function, instead=None, reason: str | None = None):
-    """Return a function that Dynamo does not look into, nor into what it calls.
+    """Return a function that Dynamo does not read, nor anything that it calls.
 
-    Triton's compiler does not survive being traced. Dynamo looks into `instead`, if that is given,
-    and says the `reason` where it has to.
+    Triton's compiler fails if it is traced. Dynamo reads `instead`, if that is given, and shows the
+    `reason` if it has to.
     """
     disabled = None
 
@@ -47,15 +48,15 @@ def outside_of_dynamo(function, instead=None, reason: str | None = None):
         nonlocal disabled
         if instead is not None and torch.compiler.is_dynamo_compiling():
             return instead(*args, **kwargs)
-        # Who has not imported Dynamo should not wait for it.
+        # Importing Dynamo takes time, so it is not imported here.
         if "torch._dynamo" not in sys.modules:
             return function(*args, **kwargs)
         if disabled is None:
             disabled = torch.compiler.disable(function)
         return disabled(*args, **kwargs)
 
-    # It breaks its graph at a call of this function, and does not compile the function either. What
-    # it has found of one, it knows by the code.
+    # Dynamo breaks its graph at a call of this function, and does not compile the function. It
+    # remembers that by the function's code, so this one gets a code of its own.
     call.__code__ = call.__code__.replace(co_name=function.__qualname__)
     if instead is None:
         call._torchdynamo_disable = True
@@ -66,7 +67,7 @@ def outside_of_dynamo(function, instead=None, reason: str | None = None):
 
 
 def _recorder() -> str | None:
-    """Return what records operators, in words; None if nothing does."""
+    """Return the active tracer that records operators, in words; None if there is none."""
     if torch._C._len_torch_dispatch_stack():
         for key, tracer in _MODES.items():
             if torch._C._get_dispatch_mode(key) is not None:
@@ -80,7 +81,8 @@ def _recorder() -> str | None:
 
 
 def is_recorded(name: str) -> bool:
-    """Whether a tracer is at work that records a launch of kernel `name`; others are refused."""
+    """Whether a tracer is active that records a launch of kernel `name`; raises for other
+    tracers."""
     if _recorder() is not None:
         return True
     if torch._C._is_tracing():
@@ -89,13 +91,13 @@ def is_recorded(name: str) -> bool:
 
 
 def refuse_tracers(name: str) -> None:
-    """Raise if any tracer is at work: for a launch of kernel `name` that none can record."""
+    """Raise if any tracer is active, for a launch of kernel `name` that none can record."""
     if is_recorded(name):
         raise AutodiffError(f"kernel {name!r} is launched in {_recorder()}: {NOT_IN_GRAPHS}")
 
 
 def refuse_proxy(name: str, value) -> None:
-    """Raise if an argument of kernel `name` is what `torch.fx` traces with."""
+    """Raise if an argument of kernel `name` is a proxy of `torch.fx`."""
     if isinstance(value, torch.fx.Proxy):
         raise _without_operators(name, "torch.fx.symbolic_trace")
 

@@ -1,4 +1,4 @@
-"""Triton's tracer at work on rules: what they get, what they return, and their TTIR."""
+"""Traces rules with Triton's tracer: their arguments, their results, and their TTIR."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _state = threading.local()
 
 
 def is_differentiating() -> bool:
-    """Whether the kernel being traced is traced for its derivative, not to be run."""
+    """Whether a kernel is being traced for its derivative, and not to be run."""
     return getattr(_state, "differentiating", False)
 
 
@@ -31,7 +31,7 @@ def _differentiating():
 
 
 def _trace(source: ASTSource, target, options: dict):
-    """Return the module that a source is traced into, and what compiles it further."""
+    """Return the module of a traced source, and the backend for it."""
     backend = make_backend(target)
     options = backend.parse_options({**options, **source.parse_options()})
     context = ir.context()
@@ -45,16 +45,16 @@ def _trace(source: ASTSource, target, options: dict):
 
 
 def _root(error: BaseException) -> BaseException:
-    """Return what Triton's chain of calls in the kernel wraps."""
+    """Return the original error in Triton's chain of call errors."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def trace_for_derivative(kernel, target, options: dict, constexprs=None) -> str:
-    """Return the TTIR of a compiled kernel with the derivatives that its functions define.
+    """Return the TTIR of a compiled kernel with its user-defined derivatives.
 
-    `constexprs` says by name which constexprs have other values.
+    `constexprs` has other values for some constexprs, by name.
     """
     source = kernel.src
     if constexprs:
@@ -74,20 +74,20 @@ def is_float(value) -> bool:
 
 
 def flatten(value) -> list:
-    """Return the tensors and constants that a (nested) tuple consists of."""
+    """Return the tensors and constants in a (nested) tuple."""
     if isinstance(value, (tuple, list, tl.tuple)):
         return [leaf for item in value for leaf in flatten(item)]
     return [value]
 
 
 def cotangent_type(type_):
-    """Return the type in which the cotangent of a float value comes: float32 at least."""
+    """Return the type of a float value's cotangent: float32 at least."""
     element = tl.float64 if type_.scalar.is_fp64() else tl.float32
     return tl.block_type(element, type_.shape) if type_.is_block() else element
 
 
 def placeholder(semantic, name: str, type_, like=None):
-    """Return a value of a type that stands for what the differentiation will put there."""
+    """Return a value of a type, as a placeholder for a value that differentiation inserts."""
     if like is None and type_.is_block():
         like = semantic.full(type_.shape, 0, tl.int32)
     handles = [] if like is None else [like.handle]
@@ -100,11 +100,11 @@ def placeholder(semantic, name: str, type_, like=None):
 
 
 def call_declared(generator, name: str, values, results=()) -> list:
-    """Call a function that is only declared, with the types of `values`; returns its results."""
+    """Call a function that is only declared, with arguments `values`; returns its results."""
     builder = generator.builder
     types = [value.type.to_ir(builder) for value in values]
     signature = builder.get_function_ty(types, [r.type.to_ir(builder) for r in results])
-    # With a builder of its own, which stands nowhere, the declaration lands in no function.
+    # A separate builder, without insertion point, so that the declaration is in no function.
     declaring = ir.builder(generator.context)
     declaring.set_loc(generator.file_name or "", generator.begin_line or 0, 0)
     function = declaring.get_or_insert_function(generator.module, name, signature, "private", False)
@@ -114,9 +114,9 @@ def call_declared(generator, name: str, values, results=()) -> list:
 
 
 def checked_gradients(what: str, returned, operands, semantic) -> list:
-    """Return what a rule returned for the float operands, or raise naming the rule.
+    """Check the results of a rule for float operands; an error names the rule.
 
-    Numbers become tiles.
+    Numbers are converted to tiles.
     """
     gradients = flatten(returned)
     if len(gradients) != len(operands):
@@ -147,14 +147,14 @@ def _checked_gradient(what, gradient, operand, semantic):
 
 
 def trace_call(target, kernel, site, function) -> str:
-    """Return the TTIR of a kernel for a site that calls a function."""
+    """Return the TTIR of a kernel with one call of a function."""
     source = _source_of_site(kernel, site)
     with compiling(function), _differentiating():
         return str(_trace(source, target, {})[0])
 
 
 def trace_call_inside(generator, kernel, site, function) -> str:
-    """Return it for the device and with the options of a kernel that is being traced."""
+    """The same, for the device and options of a kernel that is being traced."""
     builder = generator.builder
     context = ir.context()
     ir.load_dialects(context)

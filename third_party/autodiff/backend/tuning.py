@@ -1,9 +1,10 @@
-"""Variants and options of backward kernels by measurement, on a specialisation's first backward.
+"""Chooses variants and options of backward kernels by measurement, in a specialisation's first
+backward.
 
-Every backward kernel is timed by itself, on the operands of the backward at hand, but in memory
-that is thrown away: kernels add to gradients and use up what others have left. First come its
-variants (the tiles that it may have) as they are, then the best of them with other launch options.
-What was found is kept with the plan, and in Triton's cache directory.
+Every backward kernel is timed by itself, on the operands of the present backward, but in separate
+memory: kernels add to gradients and overwrite what others have left. First its variants (other tile
+sizes) are timed, then the best of them with other launch options. The result is kept with the plan,
+and in Triton's cache directory.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from .waiting import work
 VERSION = 2
 _WARPS = (4, 8)
 _MOST_STAGES = 4
-# So many variants of a kernel are measured with other options.
+# How many variants of a kernel are measured with other options.
 _REFINED = 2
-# A gain that could as well be noise is none.
+# A smaller gain counts as noise.
 _NOISE = 0.98
 _TUNED = ("num_stages", "num_warps")
 
@@ -37,7 +38,7 @@ Choice = tuple[tuple[str, int], ...]
 
 
 class Entry(NamedTuple):
-    """The best variant of a kernel, with which options, and the milliseconds that it takes."""
+    """The best variant of a kernel, its options, and its time in milliseconds."""
 
     variant: str  # its digest
     choice: Choice
@@ -45,12 +46,12 @@ class Entry(NamedTuple):
 
 
 def measures(device) -> bool:
-    """Return whether it is worthwhile, and possible right now, to measure on a device."""
+    """Return whether measuring on a device is worthwhile, and possible now."""
     return device.type != "cpu" and not torch.cuda.is_current_stream_capturing()
 
 
 def benchmark(executable, grid, operands) -> float:
-    """Return the milliseconds that a launch takes."""
+    """Return the milliseconds of a launch."""
     run = driver.active.get_benchmarker()
     return run(lambda: executable.launch(grid, operands), warmup=5, rep=20, return_mode="median")
 
@@ -65,12 +66,12 @@ def candidates(executable, configs=()) -> list[Choice]:
     `configs` are further ones, from an autotuned forward.
     """
     (_, own_stages), (_, own_warps) = _own(executable)
-    # Only loops have stages.
+    # Stages only matter for loops.
     loops = "scf.for" in executable.kernel.ttir
     near = [n for n in (own_stages - 1, own_stages + 1) if loops and 1 <= n <= _MOST_STAGES]
     pairs = [(s, w) for s in (own_stages, *near) for w in (own_warps, *_WARPS)]
     pairs += [(stages if loops else own_stages, warps) for stages, warps in configs]
-    # What somebody chose stays.
+    # Options that somebody chose are not varied.
     fixed = executable.chosen
     return list(
         dict.fromkeys(
@@ -81,9 +82,9 @@ def candidates(executable, configs=()) -> list[Choice]:
 
 
 def tuned(execution, backward, given, counts):
-    """Return a backward of an execution with the best kernels; None if it cannot be told now.
+    """Return a backward of an execution with the best kernels; None if they cannot be measured now.
 
-    `given` and `counts` are what the backward runs on.
+    `given` and `counts` are the arguments of the backward.
     """
     backward.compile()
     handle, device = backward.handle, execution.facts.device
@@ -100,7 +101,7 @@ def tuned(execution, backward, given, counts):
                 with work(f"measuring the backward of kernel {backward.plan.kernel!r}"):
                     entries = _measure_all(execution, backward, offered, given, counts)
             except torch.OutOfMemoryError:
-                # There is no room for a second backward.
+                # There is no memory for a second backward.
                 return backward
             path.write(entries)
         handle.measured[key] = entries
@@ -112,9 +113,9 @@ def tuned(execution, backward, given, counts):
 
 
 def _measure_all(execution, backward, offered, given, counts) -> list[Entry]:
-    """Return the best of each kernel."""
+    """Return the best variant of each kernel."""
     start = time.perf_counter()
-    # Kernels read what those before them have left.
+    # Kernels read what earlier ones have left.
     prepared = backward.prepare(*given, counts)
     backward.launch(prepared)
     configs = execution.state.forward_configs
@@ -131,7 +132,7 @@ def _measure_all(execution, backward, offered, given, counts) -> list[Entry]:
 
 
 def _measure(backward, variants, prepared, configs) -> Entry:
-    """Return the best of a kernel's variants, the compiler's choice unless it is clearly slower."""
+    """Return the best of a kernel's variants: the compiler's choice unless it is clearly slower."""
     times: dict = {}
     _time_all(backward, [(own, _own(own)) for own in variants], prepared, times)
     best = [own for own, _ in sorted(times, key=times.get)[:_REFINED]]
@@ -146,7 +147,7 @@ def _measure(backward, variants, prepared, configs) -> Entry:
 
 
 def _time_all(backward, pairs, prepared, times) -> None:
-    """Note the milliseconds of variants with options, of those pairs that were not timed before."""
+    """Time variants with options, unless they were timed before."""
     pairs = [pair for pair in pairs if pair not in times]
     with suppress(Exception):  # which the one that has it meets again
         compile_all(backward.handle.otherwise(*pair) for pair in pairs)
@@ -155,13 +156,13 @@ def _time_all(backward, pairs, prepared, times) -> None:
 
 
 def _time(backward, own, choice, prepared, times) -> None:
-    """Note the milliseconds of a kernel with some options, if it fits that way."""
+    """Time a kernel with some options, if it fits on the device that way."""
     executable = backward.handle.otherwise(own, choice)
     try:
         executable.compile()
     except Exception:  # whatever is wrong with options that nobody asked for
         return
-    # Less than was asked for may fit.
+    # It may only fit with smaller options.
     choice = _own(executable)
     if (own, choice) not in times:
         bound = backward.bind(executable)
@@ -171,7 +172,7 @@ def _time(backward, own, choice, prepared, times) -> None:
 
 
 class _Path:
-    """The file that keeps what was found for a backward."""
+    """The file with the measurements for a backward."""
 
     def __init__(self, kernel, offered, device):
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
@@ -185,7 +186,7 @@ class _Path:
         self._name = f"{kernel[:150]}.tuning.json"
 
     def read(self) -> list[Entry] | None:
-        """Return what was written, None if there is nothing or it is damaged."""
+        """Return the stored entries, None if there are none or they are damaged."""
         text = read_text(self._manager, self._name)
         if text is None:
             return None
@@ -196,7 +197,7 @@ class _Path:
             return None
 
     def write(self, entries) -> None:
-        """Keep what was found."""
+        """Store entries."""
         data = [{**entry._asdict(), "choice": dict(entry.choice)} for entry in entries]
         put(self._manager, json.dumps(data), self._name)
 

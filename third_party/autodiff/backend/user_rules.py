@@ -1,7 +1,7 @@
 """`register_vjp`: derivatives of operations that the compiler does not know.
 
-A rule is a function of a kernel. It is traced for the types of each operation that it is for, and
-its TTIR goes to the compiler with the request.
+A rule is a kernel function. It is traced for the types of each operation that it applies to, and
+its TTIR is sent to the compiler with the request.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def register_vjp(vjp=None, *, asm=None, symbol=None):
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """An operation of a kernel that a rule is for: its rule and types."""
+    """An operation of a kernel that a rule applies to: the rule and the types."""
 
     what: str
     rule: JITFunction
@@ -114,7 +114,7 @@ _ELEMENTS = {
 
 
 def _unescaped(text: str) -> str:
-    """Return what a string of MLIR's stands for."""
+    """Decode a string literal of MLIR."""
     return re.sub(
         r"\\([0-9A-F]{2}|.)",
         lambda m: chr(int(m[1], 16)) if len(m[1]) == 2 else {"n": "\n", "t": "\t"}.get(m[1], m[1]),
@@ -123,7 +123,7 @@ def _unescaped(text: str) -> str:
 
 
 def _types(text: str | None, what: str) -> tuple:
-    """Return Triton's types for a list of TTIR's."""
+    """Return Triton's types for a list of TTIR types."""
     types = []
     for spelled in re.findall(r"[^,<\s]+(?:<[^>]*>+)?", text or ""):
         tile = re.fullmatch(r"tensor<((?:\d+x)+)([^,>]+)(?:,.*)?>", spelled)
@@ -136,7 +136,7 @@ def _types(text: str | None, what: str) -> tuple:
 
 
 def fingerprint() -> str:
-    """Return what tells registered rules from others, in any process."""
+    """Return a text that identifies the registered rules, in any process."""
     return str(sorted((key, rule.cache_key) for key, rule in _rules.items()))
 
 
@@ -159,7 +159,7 @@ def find_rules(ttir: str) -> dict[tuple, JITFunction]:
 
 
 def rules_for(ttir: str, target, options: dict) -> list[dict]:
-    """Return what a request says of the registered rules that a kernel needs."""
+    """Return the entries of a request for the registered rules that a kernel needs."""
     entries = []
     for (key, text, operands, results), rule in find_rules(ttir).items():
         what = f"the rule {rule.__name__!r}"

@@ -1,7 +1,7 @@
-"""Work that takes time says so, on the logger `triton_autodiff`.
+"""Logs work that takes time, on the logger `triton_autodiff`.
 
-`TRITON_AUTODIFF_LOG=info` sends all of it to stderr, with seconds. Without the variable, only what
-has been going on for two seconds is announced, and only where stderr is a terminal.
+`TRITON_AUTODIFF_LOG=info` sends all of it to stderr, with seconds. Without the variable, only work
+that takes more than two seconds is announced, and only if stderr is a terminal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 
 from .errors import AutodiffError
 
-# Between INFO and WARNING: what a person who waits should know.
+# A level between INFO and WARNING, for a person who waits.
 NOTICE = 25
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": NOTICE, "off": None}
 # Seconds until work is announced, and until it is announced again.
@@ -27,7 +27,7 @@ _here = threading.local()
 
 
 class _Stderr(logging.StreamHandler):
-    """Writes to the stderr of the moment, unless the program has handlers of its own."""
+    """Writes to the current stderr, unless the program has its own handlers."""
 
     def emit(self, record):
         """Write a record."""
@@ -38,7 +38,7 @@ class _Stderr(logging.StreamHandler):
 
 @functools.lru_cache
 def start() -> None:
-    """Do what TRITON_AUTODIFF_LOG says; raises an `AutodiffError` if it says nothing known."""
+    """Configure logging by TRITON_AUTODIFF_LOG; raises an `AutodiffError` for unknown values."""
     given = os.environ.get("TRITON_AUTODIFF_LOG", "")
     if given.lower() not in ("", *LEVELS):
         raise AutodiffError(f"TRITON_AUTODIFF_LOG={given} should be one of {', '.join(LEVELS)}")
@@ -60,12 +60,12 @@ def _announce(what: str, done: threading.Event) -> None:
 
 @contextlib.contextmanager
 def work(what: str):
-    """Do what may take long: `what`, like "compiling kernel 'k'", is logged with its seconds."""
+    """Log work that may take long: `what`, like "compiling kernel 'k'", with its seconds."""
     start()
     if not logger.isEnabledFor(NOTICE):
         yield
         return
-    # Of work that is part of other work, only the whole is announced.
+    # Work that is part of other work is not announced.
     is_part, _here.busy = getattr(_here, "busy", False), True
     done = threading.Event()
     begin = time.monotonic()

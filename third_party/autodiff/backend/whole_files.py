@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whatever happens meanwhile."""
+"""Writes files completely or not at all."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def put(path: Path, data: bytes) -> None:
-    """Put bytes in place of a file; who reads it finds the old ones or the new ones.
+    """Replace a file's contents; readers find either the old or the new ones.
 
     Raises an `OSError` if it cannot be written.
     """
-    # Of writers that come together, whoever is last has the file.
+    # If several processes write the file, the last one wins.
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         unfinished.write_bytes(data)

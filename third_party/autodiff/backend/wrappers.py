@@ -1,10 +1,10 @@
-"""Kernels under wrappers: the function at the bottom, and the launches that reach it.
+"""Kernels under wrappers: the function inside, and its launches.
 
-A wrapper is any object whose `fn`, or whose `fn`'s `fn`, and so on, is a kernel: what Triton's
-`autotune` and `heuristics` make, or a class of another library. It may tune, keep compiled kernels,
-pass its arguments on in another order, or launch by itself. So nobody asks it what it would launch:
-it runs as it is, and its launches are caught where all of them pass, at `run` of Triton's compiled
-kernel.
+A wrapper is any object whose `fn`, or whose `fn`'s `fn`, and so on, is a kernel: an object of
+Triton's `autotune` and `heuristics`, or of another library. It may tune, cache compiled kernels,
+pass its arguments in another order, or launch by itself. So a wrapper is not asked what it would
+launch: it runs as it is, and its launches are intercepted at `run` of Triton's compiled kernel,
+through which all of them go.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from .interpreted import compilable, compiling, is_interpreted, is_jit, rehearse
 from .order import Outermost
 from .places import place_of
 
-# An object with more links answers to every name.
+# Objects with a longer chain answer to every name.
 _MOST_LINKS = 64
-# Takes launches that are caught by letting them be.
+# A handler that lets intercepted launches run.
 _LET_BE = object()
 
 
 class Differentiable(Outermost):
-    """What `differentiable` makes of a kernel."""
+    """A kernel that `differentiable` has made."""
 
 
 class _Thread(threading.local):
-    # What takes the launches of this thread: a function of kernel, grid and values.
+    # The handler for launches of this thread: a function of kernel, grid and values.
     handle = None
 
 
 _thread = _Thread()
-# One for each wrapper that is in use, by its `id`.
+# A lock for each wrapper in use, by its `id`.
 _locks: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 def chain(kernel, what: str = "kernel") -> list:
     """Return the wrappers of a kernel, the outermost first, and the function under all of them.
 
-    A `KernelTypeError` says what is wrong with what is no kernel.
+    Raises a `KernelTypeError` that says what is wrong with something that is no kernel.
     """
     links = [kernel]
     while not is_jit(links[-1]):
@@ -88,7 +88,7 @@ def _no_kernel(thing, what: str) -> str:
 
 
 def _enclosed(function) -> list:
-    """Return what a function has from where it was made."""
+    """Return the values that a function captures."""
     return [cell.cell_contents for cell in function.__closure__ or ()]
 
 
@@ -103,20 +103,22 @@ def is_plain(function) -> bool:
 
 
 def passes_on(wrapper) -> bool:
-    """Whether a wrapper is known to pass its arguments on as they are, and to add some by name."""
+    """Whether a wrapper is known to pass its arguments on unchanged, and only to add some
+    by name."""
     return getattr(type(wrapper), "run", None) in (Autotuner.run, Heuristics.run)
 
 
 def one_at_a_time(kernel) -> threading.RLock:
     """Return the lock of a kernel's wrappers, which live as long as it does.
 
-    They need not be made for threads: Triton's autotuner keeps the arguments of the launch.
+    They may not be thread-safe: Triton's autotuner stores the arguments of the launch.
     """
     return _locks.setdefault(id(kernel), threading.RLock())
 
 
 def catch(handle, call, /, *args, **kwargs):
-    """Return what a call returns; `handle(kernel, grid, values)` takes the launches it makes.
+    """Call something, and pass the launches that it makes to `handle(kernel, grid, values)`;
+    returns its result.
 
     These are launches by this thread, of any kernel; `values` are those of all parameters.
     """
@@ -128,7 +130,7 @@ def catch(handle, call, /, *args, **kwargs):
 
 
 def prepare(wrappers, function) -> None:
-    """Let launches be caught that these wrappers of a function make."""
+    """Let launches of these wrappers of a function be intercepted."""
     if CompiledKernel.run is not _run:
         CompiledKernel.run = _run
     for wrapper in wrappers:
@@ -145,14 +147,15 @@ _plain_run = CompiledKernel.run
 
 @property
 def _run(kernel):
-    """What launches a compiled kernel; stands in for the property of Triton's class."""
+    """Return the launch function of a compiled kernel; replaces the property of Triton's class."""
     if _thread.handle is None:
         return _plain_run.fget(kernel)
     return functools.partial(_launch, kernel)
 
 
 def _launch(kernel, gx, gy, gz, stream, function, packed, metadata, enter, leave, *values):
-    """Launch a compiled kernel, unless somebody catches that; a wrapper may keep this function."""
+    """Launch a compiled kernel, unless the launch is intercepted; a wrapper may keep this
+    function."""
     handle = _thread.handle
     if handle is None or handle is _LET_BE:
         run = _plain_run.fget(kernel)
@@ -167,13 +170,13 @@ def _launch(kernel, gx, gy, gz, stream, function, packed, metadata, enter, leave
 
 
 def _letting_be(bench):
-    """Return a tuner's method that measures, with the launches that it makes left alone."""
+    """Return a tuner's method that measures, so that its launches are not intercepted."""
 
     @functools.wraps(bench)
     def measure(*args, **kwargs):
         if _thread.handle is None:
             return bench(*args, **kwargs)
-        # What the tuner resets and restores meanwhile is nobody's history either.
+        # Nor does autograd record what the tuner resets and restores.
         with torch.no_grad():
             return catch(_LET_BE, bench, *args, **kwargs)
 
@@ -182,7 +185,8 @@ def _letting_be(bench):
 
 
 def _compiling(function):
-    """Return `run` of a function decorated for the interpreter: caught launches are compiled."""
+    """Return `run` of a function decorated for the interpreter: intercepted launches are
+    compiled."""
     interpret, twin = function.run, compilable(function)
 
     def run(*args, **kwargs):

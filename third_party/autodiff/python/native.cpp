@@ -1,7 +1,8 @@
 //===- native.cpp - Python face of libtriton_autodiff ---------------------===//
 //
-// Strings and bytes in and out of the C interface. Nothing is decided here:
-// this file is compiled once per Python, the library behind it once for all.
+// The binding only passes strings and bytes to and from the C interface. This
+// file is compiled for each version of Python, the library behind it once for
+// all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@ namespace py = pybind11;
 
 namespace {
 
-/// What the sinks of one call received.
+/// What a call passed to its sinks.
 struct Results {
   std::string first;
   std::string second;
@@ -36,7 +37,7 @@ struct Results {
     static_cast<Results *>(self)->diagnostics.append(data, size);
   }
 
-  /// Raises AutodiffError unless the call succeeded; passes its warnings on.
+  /// Raises AutodiffError unless the call succeeded; issues its warnings.
   void check(bool succeeded) const {
     if (!succeeded) {
       py::object type =
@@ -121,8 +122,8 @@ uint16_t encodeSmallFloat(double value, int exponentBits, int mantissaBits) {
   int exponent = 0;
   std::frexp(value, &exponent);
   exponent = std::max(exponent - 1, 1 - bias);
-  // Of a normal number this has the implicit bit, which carries into the
-  // exponent field; a subnormal number has neither.
+  // The significand: with the implicit bit for a normal number, so that it
+  // carries into the exponent field; without one for a subnormal number.
   double mantissa =
       std::nearbyint(std::ldexp(std::fabs(value), mantissaBits - exponent));
   if (exponent > bias)
@@ -132,7 +133,7 @@ uint16_t encodeSmallFloat(double value, int exponentBits, int mantissaBits) {
   return sign | std::min(bits, infinity);
 }
 
-/// A kernel in this process, with its arguments' types.
+/// A CPU kernel in this process, with its arguments' types.
 class Kernel {
 public:
   Kernel(const std::string &object, const std::string &symbol) {
@@ -253,7 +254,7 @@ private:
     return bits;
   }
 
-  /// An empty tensor has no address, and needs none.
+  /// An empty tensor has no address, and is allowed to.
   static void refuseWithoutMemory(py::handle tensor) {
     if (py::hasattr(tensor, "numel") && tensor.attr("numel")().cast<long>() > 0)
       throw py::value_error(

@@ -18,17 +18,16 @@ using namespace mlir::autodiff;
 
 bool mlir::autodiff::isDifferentiable(Type type) { return isFloat(type); }
 
-/// A residual that the outputs were proved not to depend on.
+/// A residual that outputs are proved not to depend on.
 static bool stopsDerivative(Operation *op) {
   auto residual = dyn_cast<ResidualOp>(op);
   return isPiecewiseConstant(op) || isa<StopGradientOp>(op) ||
          (residual && residual.getConstant());
 }
 
-/// Whether `op` shifts all of the mantissa out of the bits of a float, to which
-/// constants may have been added or masks applied. What is left, sign and
-/// exponent, is constant between powers of two or other isolated numbers, like
-/// floor(log₂ x).
+/// Whether `op` shifts the mantissa out of the bits of a float, to which
+/// constants may have been added or masks applied. The rest, sign and exponent,
+/// is piecewise constant, like floor(log₂ x).
 static bool takesExponent(Operation *op) {
   APInt amount, ignored;
   if (!isa<arith::ShRUIOp, arith::ShRSIOp>(op) ||
@@ -48,14 +47,14 @@ static bool takesExponent(Operation *op) {
   if (!isa_and_nonnull<triton::BitcastOp, arith::BitcastOp>(source))
     return false;
   auto type = dyn_cast<FloatType>(getElementTypeOrSelf(source->getOperand(0)));
-  // The width counts the leading one, which is not stored.
+  // The width includes the leading one, which is not stored.
   return type && amount.uge(type.getFPMantissaWidth() - 1);
 }
 
-/// Whether `op` passes on to an integer what `operand` holds: the bits of a
-/// float, whose derivative would be lost in them, so they are followed until
-/// they turn into a float again. A library function or assembly may take bits
-/// out of a float unless its rule says otherwise.
+/// Whether `op` passes the bits of the float `operand` on to an integer. Its
+/// derivative would be lost there, so bits are followed until they become a
+/// float again. A library function or assembly may do this unless its rule says
+/// otherwise.
 static bool passesBits(Operation *op, Value operand) {
   if (!isDifferentiable(operand.getType()))
     return !isa<arith::CmpIOp>(op) && !takesExponent(op);
@@ -64,14 +63,14 @@ static bool passesBits(Operation *op, Value operand) {
   return isa<triton::BitcastOp, arith::BitcastOp>(op);
 }
 
-/// Whether a derivative may go through `op` between these.
+/// Whether a derivative may flow through `op` from `operand` to `result`.
 static bool passesOn(Operation *op, Value operand, Value result) {
   return isDifferentiable(result.getType()) ? !stopsDerivative(op)
                                             : passesBits(op, operand);
 }
 
-/// What `op` computes with: its operands, and what its combine function or map
-/// uses from outside.
+/// The values that `op` computes with: its operands, and those from outside
+/// that its combine function or map uses.
 static SmallVector<Value> getInputs(Operation *op) {
   if (op->getNumRegions() == 0)
     return op->getOperands();
@@ -100,7 +99,7 @@ static ArgumentSet findAccessed(triton::FuncOp kernel) {
   return arguments;
 }
 
-/// Those of some arguments that are float tensors: others have no gradient.
+/// The float tensors among some arguments: others have no gradient.
 static ArgumentSet findFloats(triton::FuncOp kernel,
                               ArrayRef<unsigned> listed) {
   ArgumentSet arguments;
@@ -150,7 +149,7 @@ static bool pointsInto(Value pointer, const ArgumentSet &arguments) {
   });
 }
 
-/// Whether what `read` finds in memory depends on a wanted argument.
+/// Whether the memory that `read` reads depends on a wanted argument.
 bool Activity::readsVaried(Operation *read) const {
   if (pointsInto(read->getOperand(0), wanted) &&
       isDifferentiable(read->getResult(0).getType()))
@@ -163,8 +162,8 @@ bool Activity::readsVaried(Operation *read) const {
 bool mlir::autodiff::followFlow(Operation *op,
                                 llvm::function_ref<void(Value, Value)> flow) {
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    // What the loop ends with is what its last iteration carries on, also where
-    // no iteration reads it.
+    // The result of a loop is what its last iteration yields, even if no
+    // iteration reads it.
     for (auto [init, arg, yielded, result] :
          llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
                          loop.getYieldedValues(), loop.getResults())) {
@@ -258,7 +257,7 @@ void Activity::propagateUseful() {
     if (isUseful(to))
       changed |= markUseful(from);
   };
-  // Backwards: what uses a value comes before it.
+  // In reverse order: the uses of a value are visited before its definition.
   while (changed) {
     changed = false;
     kernel->walk<WalkOrder::PreOrder, ReverseIterator>([&](Operation *op) {
@@ -282,8 +281,7 @@ void Activity::propagateUseful() {
   }
 }
 
-/// Whether floats that matter pass through memory by an operation other than
-/// those that have a rule.
+/// Whether active floats go through memory by an operation without a rule.
 bool Activity::touchesUnknownMemory(Operation *op) const {
   if (op->getNumRegions() || isMemoryEffectFree(op) ||
       isa<triton::PrintOp, triton::AssertOp, PushOp>(op))
@@ -315,7 +313,8 @@ void Activity::findCarrying() {
   });
 }
 
-/// Where a pointer comes from that is based on no argument, as a verb phrase.
+/// Where a pointer that is not based on an argument comes from, as a verb
+/// phrase.
 static llvm::StringRef describeOrigin(Value origin) {
   Operation *op = origin.getDefiningOp();
   if (isa_and_nonnull<triton::IntToPtrOp>(op))
@@ -325,8 +324,8 @@ static llvm::StringRef describeOrigin(Value origin) {
   return "comes from none of the kernel's arguments";
 }
 
-/// Rejects an access that would make derivatives wrong: to memory that nobody
-/// knows, or of floats that hide in integers.
+/// Rejects an access for which derivatives would be wrong: to memory of unknown
+/// origin, or of floats in the form of integers.
 void Activity::checkAccess(Operation *op) {
   if (op->getNumResults() && getWrittenValue(op) &&
       isActive(op->getResult(0)) &&
@@ -338,7 +337,7 @@ void Activity::checkAccess(Operation *op) {
                     "(docs/python.md)");
   Value pointer = op->getOperand(0);
   bool isLoad = isa<triton::LoadOp>(op);
-  // Nothing that a function finds in memory is one of its arguments.
+  // In a function, memory is no argument, so loads from it have no derivative.
   if (isLoad && kernel->hasAttr(kFunctionAttr) && !getBaseArgument(pointer))
     return;
   if (Value origin = getUnknownOrigin(pointer)) {

@@ -11,8 +11,8 @@ using namespace mlir::autodiff;
 using From = ScalarExpr::From;
 
 namespace {
-/// A loop that goes on from places that programs have, a number each, to an end
-/// that they have in common.
+/// A loop that each program starts at a number of its own, and all end at the
+/// same number: `for i in range(program_id, n, num_programs)`.
 struct StrideLoop {
   /// Where an iteration is, and what that is less than.
   Constraint end;

@@ -34,7 +34,7 @@ static bool hasExtremum(const LinearForm &form, ScalarExpr::Kind kind) {
   });
 }
 
-/// Whether `op` selects the smaller, or larger, one of two numbers.
+/// Whether `op` selects the smaller, or larger, of two numbers.
 static bool choosesExtremum(Operation *op, ScalarExpr::Kind kind, From from) {
   auto select = dyn_cast<arith::SelectOp>(op);
   if (!select)
@@ -119,7 +119,7 @@ Constraints mlir::autodiff::lessThan(Value lhs, Value rhs, int64_t slack,
   return constraints;
 }
 
-/// x = 0, of an x that is not negative: x < 1.
+/// x = 0, for an x that is not negative: x < 1.
 static Constraints isZero(Value x, Value zero, From from) {
   Reason why = because(x, "the comparison at {0} is for equality", x.getLoc());
   if (!matchPattern(zero, m_Zero()))
@@ -165,8 +165,8 @@ static void moveAxes(const triton::AxisMap &map,
     constraint.form.moveAxes(map);
 }
 
-/// Collects the constraints that the conjunction `mask` consists of; says what
-/// else it consists of.
+/// Collects the constraints whose conjunction `mask` is; an obstacle if there
+/// are other conditions in it.
 static Obstacle
 collectConstraints(Value mask, SmallVectorImpl<Constraint> &found, From from) {
   if (!mask || matchPattern(mask, m_One()))
@@ -231,7 +231,7 @@ SmallVector<Constraint> mlir::autodiff::knownConstraintsOf(Value mask,
 // Alternatives
 //===----------------------------------------------------------------------===//
 
-/// Conditions with more alternatives than this are something else.
+/// Conditions with more alternatives are not taken apart.
 constexpr size_t kMostAlternatives = 16;
 
 using Choice = std::optional<Alternatives>;

@@ -18,7 +18,8 @@ int mlir::autodiff::warpsFor(const Target &target, double registers) {
   return warps;
 }
 
-/// Those of a program, which has Triton's usual warps at least.
+/// The threads of a program that needs so many registers; it has at least
+/// Triton's usual number of warps.
 static double threadsFor(const Target &target, double registers) {
   return target.warpSize *
          std::max<int64_t>(warpsFor(target, registers), Target::kUsualWarps);
@@ -31,7 +32,7 @@ double mlir::autodiff::registersOfWarpsFor(const Target &target,
 
 ProgramRange mlir::autodiff::programsFor(const Target &target,
                                          double registers) {
-  // Each thread needs some for addresses.
+  // Each thread needs some registers for addresses.
   double each =
       registers + Target::kAddressesPerThread * threadsFor(target, registers);
   int64_t least = std::max(Target::kFewestPrograms,
@@ -64,7 +65,7 @@ double mlir::autodiff::bytesOfArithmetic(Operation *op) {
          (Target::kHiddenArithmetic * perByte);
 }
 
-/// Adds up the tiles that are loaded for `value` in the loop and before it.
+/// Adds up the tiles that are loaded for `value`, in the loop and before it.
 static void collectLoads(Value value, scf::ForOp loop, ProductCosts &costs,
                          llvm::DenseSet<Value> &visited) {
   Operation *op = value.getDefiningOp();
@@ -81,8 +82,8 @@ static void collectLoads(Value value, scf::ForOp loop, ProductCosts &costs,
       collectLoads(operand, loop, costs, visited);
 }
 
-/// What the instructions of a product of so many rows and columns read for a
-/// step along the axis that they sum over.
+/// The elements that the matrix instructions of a product with these rows and
+/// columns read, for a step along the summed axis.
 static double readFor(const MatrixUnit &unit, int64_t rows, int64_t columns) {
   double down = llvm::divideCeil(rows, unit.rows);
   double across = llvm::divideCeil(columns, unit.columns);

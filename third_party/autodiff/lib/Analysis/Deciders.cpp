@@ -13,7 +13,7 @@ using namespace mlir::autodiff;
 
 namespace {
 /// For each axis of a tile, the axis of the store whose lanes have these
-/// elements; kInner of what all of them have.
+/// elements; kInner if every lane of the store depends on all of them.
 using Axes = SmallVector<int64_t>;
 constexpr int64_t kInner = -1;
 
@@ -26,7 +26,7 @@ public:
   bool visit(Value value, const Axes &axes);
 
   SmallVector<LinearForm> sums;
-  /// Whether elements of several lanes come together.
+  /// Whether a lane depends on elements of several lanes.
   bool mixesLanes = false;
 
 private:
@@ -53,7 +53,7 @@ bool DeciderFinder::visitAll(ValueRange values, const Axes &axes) {
   });
 }
 
-/// Of an operation that moves elements: all of them, wherever they are.
+/// An operation that moves elements: the store may depend on all of them.
 bool DeciderFinder::visitMixed(Operation *op) {
   mixesLanes |=
       llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
@@ -66,7 +66,8 @@ bool DeciderFinder::visitMixed(Operation *op) {
   });
 }
 
-/// Of loops that the store is not in, all have the same iterations.
+/// Loops around the load that do not contain the store have the same iterations
+/// for all lanes.
 bool DeciderFinder::visitSum(LinearForm form, const Axes &axes) {
   LinearForm sum;
   if (!form.unfold())
@@ -86,7 +87,7 @@ bool DeciderFinder::visitSum(LinearForm form, const Axes &axes) {
   return true;
 }
 
-/// What no program changes is the same for all of them.
+/// Memory that the kernel does not change is the same for all programs.
 bool DeciderFinder::visitLoad(triton::LoadOp load, const Axes &axes) {
   SmallVector<BlockArgument> bases = getBaseArguments(load.getPtr());
   auto isChanged = [](BlockArgument base) {
@@ -126,8 +127,8 @@ bool DeciderFinder::visitArgument(BlockArgument argument, const Axes &axes) {
   return parent == kernel;
 }
 
-/// Of operations whose result has the elements of the operand, along the same
-/// axes or other ones, or sums of them; none for others.
+/// For operations whose result has the operand's elements, along the same or
+/// other axes, or sums of them. None for other operations.
 std::optional<bool> DeciderFinder::visitShape(Operation *op, const Axes &axes) {
   if (!isa<triton::ReduceOp>(op) && !triton::AxisMap::ofMove(op))
     return std::nullopt;
@@ -180,7 +181,8 @@ bool DeciderFinder::visit(Value value, const Axes &axes) {
   return visitResult(cast<OpResult>(value), axes);
 }
 
-/// Whether two dimensions of the address move all of `sums` as they move that.
+/// Whether all of `sums` contain these two dimensions of the address in the
+/// same proportion.
 static bool moveAlike(const LinearForm::Term &a, const LinearForm::Term &b,
                       ArrayRef<LinearForm> sums) {
   auto zero = ScalarExpr::constant(0);
@@ -208,7 +210,7 @@ mlir::autodiff::findDeciders(triton::StoreOp store, triton::FuncOp kernel) {
     return std::nullopt;
   SmallVector<LinearForm> &sums = finder.sums, deciders;
   auto zero = ScalarExpr::constant(0);
-  // Where lanes come together, each of them has something of its own.
+  // Where a lane depends on others, lanes are deciders, too.
   if (finder.mixesLanes)
     for (int64_t axis : axes)
       if (findLaneStep(value, axis) != 0) {

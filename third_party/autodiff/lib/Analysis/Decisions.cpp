@@ -19,8 +19,8 @@ static bool isCondition(Type type) {
   return getElementTypeOrSelf(type).isInteger(1);
 }
 
-/// Whether the last bit of a float cannot matter: what is NaN or infinite is
-/// that wherever it is computed.
+/// Whether `op` compares a float with NaN or infinity: rounding in the last bit
+/// does not change the result.
 static bool asksForSpecial(Operation *op) {
   auto compare = dyn_cast<arith::CmpFOp>(op);
   if (!compare)
@@ -35,7 +35,8 @@ static bool asksForSpecial(Operation *op) {
 }
 
 namespace {
-/// Goes backward from addresses, masks, branches and numbers.
+/// Collects decisions: a walk backwards from addresses, masks, branches and
+/// integers.
 class DecisionFinder {
 public:
   explicit DecisionFinder(triton::FuncOp kernel);
@@ -49,7 +50,8 @@ private:
   void visit(Value value);
   ValueRange getSources(Value value);
 
-  // What loops and branches hand on, from its end.
+  // For results and arguments of loops and branches, the values that may be
+  // copied to them.
   llvm::DenseMap<Value, SmallVector<Value>> handedOn;
   llvm::SetVector<Value> needed;
   llvm::DenseSet<Value> selecting;
@@ -57,7 +59,7 @@ private:
 };
 } // namespace
 
-/// What `value` is made of.
+/// The values that `value` is computed from.
 ValueRange DecisionFinder::getSources(Value value) {
   if (auto it = handedOn.find(value); it != handedOn.end())
     return it->second;
@@ -70,8 +72,8 @@ void DecisionFinder::need(Value value) {
     needed.insert(value);
 }
 
-/// Follows what a float is made of, or selected by; conditions to the integers
-/// that they compare.
+/// Follows the operands of a float, and the conditions that select it down to
+/// the integers that they compare.
 void DecisionFinder::makeFloat(Value value) {
   if (!isCondition(value.getType()))
     return need(value);
@@ -79,7 +81,7 @@ void DecisionFinder::makeFloat(Value value) {
     llvm::for_each(getSources(value), [&](Value v) { makeFloat(v); });
 }
 
-/// Adds what `op` takes to find an address, or which way to go.
+/// Adds the operands of `op` that make an address, or decide a branch.
 void DecisionFinder::addNeeds(Operation *op) {
   if (llvm::any_of(op->getResultTypes(), isPointer) && op->getNumRegions() == 0)
     llvm::for_each(op->getOperands(), [&](Value v) { need(v); });
@@ -88,7 +90,8 @@ void DecisionFinder::addNeeds(Operation *op) {
   else if (auto store = dyn_cast<triton::StoreOp>(op))
     need(store.getMask());
   else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-    // A maximum's sign says how it is found; it is saved itself.
+    // The sign of a maximum decides how it is found; the maximum itself is
+    // saved.
     need(selectsContent(atomic) ? Value() : atomic.getMask());
   else if (auto gather = dyn_cast<triton::GatherOp>(op))
     need(gather.getIndices());
@@ -106,7 +109,7 @@ void DecisionFinder::addNeeds(Operation *op) {
 void DecisionFinder::visit(Value value) {
   Operation *op = value.getDefiningOp();
   bool isHandedOn = handedOn.contains(value);
-  // What is loaded is there again.
+  // Values that are loaded can be loaded again.
   if (!isHandedOn && (!op || !isMemoryEffectFree(op)))
     return;
   if (!isHandedOn && llvm::any_of(op->getOperandTypes(), isFloat) &&
@@ -120,7 +123,8 @@ DecisionFinder::DecisionFinder(triton::FuncOp kernel) {
   kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
     followFlow(op, [&](Value from, Value to) { handedOn[to].push_back(from); });
     addNeeds(op);
-    // What is done for each element is no decision of the program.
+    // A branch inside of a map is taken for each element, and is no decision of
+    // the program.
     bool isProgram =
         isa<triton::FuncOp, scf::ForOp, scf::WhileOp, scf::IfOp>(op);
     return isProgram ? WalkResult::advance() : WalkResult::skip();

@@ -30,14 +30,14 @@ mlir::autodiff::findDistinct(ArrayRef<Operation *> stores, unsigned argument,
   return AccessSpace::findFor(stores);
 }
 
-/// Whether a write leaves the sum of what was there and what it adds.
+/// Whether a write adds to the memory's content.
 static bool isSum(Operation *write) {
   auto atomic = dyn_cast<triton::AtomicRMWOp>(write);
   return atomic && isBlindSum(atomic);
 }
 
-/// Whether memory holds what is written, whatever it held before: of a maximum,
-/// that may be the larger one.
+/// Whether memory holds the written value afterwards, whatever was there
+/// before. It does not for a maximum, if the old content is larger.
 static bool isPlain(Operation *write) {
   auto atomic = dyn_cast<triton::AtomicRMWOp>(write);
   return isa<triton::StoreOp>(write) || (atomic && !selectsContent(atomic));
@@ -55,7 +55,7 @@ FinalStores::FinalStores(triton::FuncOp kernel, ArrayRef<unsigned> repeated) {
         llvm::filter_to_vector(writes, [&](Operation *write) {
           return mayPointInto(getAccessedPointer(write), argument);
         });
-    // A plan asks a launch about outputs that the kernel does not read.
+    // A launch is only asked about outputs that the kernel does not read.
     auto isLoad = [](Operation *op) { return isa<triton::LoadOp>(op); };
     if (!mayBeAccessed(argument, isLoad) &&
         findDistinct(here, argument.getArgNumber(), repeated))

@@ -1,13 +1,14 @@
 //===- LaneBounds.cpp - Loads of lanes that outputs depend on -------------===//
 //
-// Live lanes are described by bounds of sums over lanes, iterations and
-// programs. Of these an address depends on some. An element is live if there
-// are lanes, iterations and programs among the others for which all bounds
-// hold: they are eliminated, one after the other, from pairs of a lower and an
-// upper bound (Fourier and Motzkin). Loops and branches around the load bound
-// them, too: in which programs there is an iteration, where it runs at all.
-// These bounds are given. What follows from them alone holds of all that is
-// read.
+// Live lanes are those that outputs depend on (LiveLanes.h). They are described
+// by bounds of sums over lanes, iterations and programs. An address depends on
+// some of these dimensions. An element is live if there are values of the other
+// dimensions for which all bounds hold. So the others are eliminated, one after
+// the other, from pairs of a lower and an upper bound (Fourier and Motzkin).
+//
+// Loops and branches around the load give bounds as well: in which programs
+// there is an iteration, where it runs at all. Whatever follows from these
+// alone holds for everything that is read.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/LaneBounds.h"
@@ -33,14 +34,15 @@ struct Bound : Constraint {
 /// The bounds that describe lanes, all of which hold.
 struct Bounds {
   SmallVector<Bound> constraints;
-  /// Axes that are no longer there, by numbers from `kGone` on, and how long
-  /// they are.
+  /// Axes that have been reduced away, with numbers from `kGone` on: their
+  /// lengths.
   SmallVector<int64_t> gone;
-  /// What an address does not depend on.
+  /// The dimensions that the address does not depend on.
   SmallVector<Dimension> others;
-  /// Numbers that are taken not to be negative; null if none may be.
+  /// Numbers that are assumed not to be negative; null if nothing may be
+  /// assumed.
   SmallVectorImpl<ScalarExpr> *assumed = nullptr;
-  /// Where it is asked which lanes are live: loops around it run.
+  /// The block for which the question is asked: loops around it run.
   Block *in = nullptr;
 
   static constexpr unsigned kGone = 1u << 16;
@@ -80,8 +82,8 @@ void Bounds::renumberAxes(llvm::function_ref<unsigned(unsigned)> map) {
         [&](unsigned axis) { return axis < kGone ? map(axis) : axis; });
 }
 
-/// Whether a bound says that an index is no less than a number below zero,
-/// which holds if neither strides nor what programs count with are negative.
+/// Whether a bound says that an index is at least a negative number. That is
+/// true if strides, and the steps in which programs count, are not negative.
 bool Bounds::isNotBelowZero(const Constraint &constraint) const {
   if (holdsAlways(constraint))
     return true;
@@ -101,7 +103,7 @@ bool Bounds::isNotBelowZero(const Constraint &constraint) const {
   return true;
 }
 
-/// Adds what holds in all of `lanes`; false if that is not a matter of bounds.
+/// Adds the bounds of `lanes`; false if they are no bounds.
 bool Bounds::add(const Lanes *lanes) {
   switch (lanes->kind) {
   case Lanes::Kind::All:
@@ -113,7 +115,7 @@ bool Bounds::add(const Lanes *lanes) {
         constraintsOf(lanes->condition, ScalarExpr::From::Memory);
     if (!found)
       return false;
-    // Its axes longer than one lie on some of the lanes'.
+    // Its axes longer than one are some of the lanes' axes.
     SmallVector<unsigned> axes;
     if (auto tile = dyn_cast<RankedTensorType>(lanes->condition.getType())) {
       const unsigned *next = lanes->axes.begin();
@@ -139,9 +141,9 @@ bool Bounds::add(const Lanes *lanes) {
   }
 }
 
-/// Adds that a loop has an iteration. Where it is asked inside of the loop, it
-/// has one in the program that asks, but perhaps not in another that reads the
-/// same.
+/// Adds that a loop has an iteration. If the question is asked inside of the
+/// loop, it has one in that program, but maybe not in another program that
+/// reads the same address.
 bool Bounds::addRuns(scf::ForOp loop) {
   Constraints runs = boundsOfRunning(loop, ScalarExpr::From::Memory);
   if (!runs)
@@ -152,7 +154,7 @@ bool Bounds::addRuns(scf::ForOp loop) {
   return true;
 }
 
-/// Where lanes meet along an axis, some of them is live.
+/// Where lanes are reduced along an axis, one of them is live.
 bool Bounds::addThrough(const Lanes *lanes) {
   OpOperand &use = *lanes->use;
   Operation *op = use.getOwner();
@@ -183,8 +185,8 @@ bool Bounds::addThrough(const Lanes *lanes) {
 // Elimination
 //===----------------------------------------------------------------------===//
 
-/// Takes a bound for one that every program keeps, if a launch can tell: each
-/// has a row that is live. False if it cannot.
+/// Assumes a bound for all programs, if a launch can check it: each program has
+/// a live row. False if it cannot.
 bool Bounds::assume(const Bound &bound) const {
   ScalarExpr number = bound.bound - ScalarExpr::constant(1);
   for (const LinearForm::Term &term : bound.form.terms) {
@@ -200,8 +202,8 @@ bool Bounds::assume(const Bound &bound) const {
   return true;
 }
 
-/// Whether nothing that is eliminated but `dimension` has anything to do with
-/// these bounds, and all are given.
+/// Whether these bounds contain no other dimension that is to be eliminated,
+/// and all are given by loops and branches.
 bool Bounds::isAlone(const Dimension &dimension, ArrayRef<Bound> bounds) const {
   return llvm::all_of(bounds, [&](const Bound &bound) {
     return bound.isGiven && llvm::none_of(others, [&](const Dimension &other) {
@@ -210,8 +212,8 @@ bool Bounds::isAlone(const Dimension &dimension, ArrayRef<Bound> bounds) const {
   });
 }
 
-/// Keeps what holds whatever a number from zero on (below `extent`) is, of
-/// these; false if that is not seen.
+/// Eliminates a dimension that counts from zero (below `extent`) from the
+/// bounds; false if that is not possible.
 bool Bounds::eliminate(const Dimension &dimension,
                        std::optional<ScalarExpr> extent) {
   SmallVector<Bound> lower, upper, rest;
@@ -228,7 +230,7 @@ bool Bounds::eliminate(const Dimension &dimension,
   }
   if (lower.empty() && upper.empty())
     return true;
-  // Is there one that is so large? Of loops, constraints say how far they go.
+  // Is there a value that large? For loops, their own bounds say so.
   if (!lower.empty() && !extent && dimension.kind != Kind::Loop)
     return false;
   auto limit = [&](int64_t sign, ScalarExpr bound) {
@@ -241,7 +243,7 @@ bool Bounds::eliminate(const Dimension &dimension,
   auto stepOf = [&](const Bound &bound) {
     return std::abs(*bound.form.coefficientOf(dimension)->getConstant());
   };
-  // Some integer lies in between if one of the steps is one.
+  // There is an integer between the bounds if one of the steps is one.
   auto mayMiss = [&](const Bound &low, const Bound &high) {
     return stepOf(low) != 1 && stepOf(high) != 1;
   };
@@ -252,7 +254,7 @@ bool Bounds::eliminate(const Dimension &dimension,
   for (const Bound &low : lower)
     for (const Bound &high : upper) {
       if (mayMiss(low, high)) {
-        // Where the load runs there is one.
+        // Where the load runs, there is such a value.
         if (!isAlone(dimension, lower) || !isAlone(dimension, upper))
           return false;
         continue;
@@ -266,7 +268,7 @@ bool Bounds::eliminate(const Dimension &dimension,
       Bound sum(pair, low.isGiven && high.isGiven);
       if (holdsAlways(sum) || (sum.isGiven && sum.form.isConstant()))
         continue;
-      // Nothing is live in all of the launch if it does not hold.
+      // If it does not hold, nothing in the whole launch is live.
       if (!sum.form.isConstant() || !assume(sum))
         rest.push_back(sum);
     }
@@ -274,7 +276,7 @@ bool Bounds::eliminate(const Dimension &dimension,
   return true;
 }
 
-/// How many values a dimension has, from zero on; none if that is not known.
+/// How many values, from zero on, a dimension has; none if that is not known.
 static std::optional<ScalarExpr> countOf(const Dimension &dimension) {
   if (!dimension.digit)
     return std::nullopt;
@@ -293,19 +295,19 @@ static std::optional<ScalarExpr> countOf(const Dimension &dimension) {
                             programs, digit.getRhs());
 }
 
-/// Whether it is never negative.
+/// Whether a dimension is never negative.
 static bool countsFromZero(const Dimension &dimension) {
   return dimension.kind == Kind::Loop ||
          (dimension.digit && dimension.digit->isNotNegative());
 }
 
-/// Whether they are one dimension, or numbers of one program.
+/// Whether both are the same dimension, or numbers of the same program.
 static bool areRelated(const Dimension &a, const Dimension &b) {
   return a == b || (a.digit && b.digit && !areIndependent(*a.digit, *b.digit));
 }
 
-/// Counts the iterations of loops that the address does not depend on, where
-/// bounds are about their induction variables.
+/// Rewrites induction variables in bounds as numbers of iterations, for loops
+/// that the address does not depend on.
 bool Bounds::countIterations(const LinearForm &address) {
   for (Constraint &constraint : constraints)
     for (const LinearForm::Term &term :
@@ -329,8 +331,8 @@ bool Bounds::countIterations(const LinearForm &address) {
   return true;
 }
 
-/// Finds what bounds are about that the address does not depend on, without
-/// lanes; false if it may be below zero.
+/// Finds the dimensions of bounds that the address does not depend on, except
+/// lanes; false if one may be negative.
 bool Bounds::findOthers(const LinearForm &address) {
   if (!countIterations(address))
     return false;
@@ -347,8 +349,8 @@ bool Bounds::findOthers(const LinearForm &address) {
   return true;
 }
 
-/// Adds how far loops go that `load` is not in, but lanes depend on; false if
-/// that is not known.
+/// Adds the bounds of loops that lanes depend on, but `load` is not in; false
+/// if they are not known.
 bool Bounds::addRanges(Operation *load, const LinearForm &address) {
   llvm::SmallPtrSet<Operation *, 4> known;
   while (findOthers(address)) {
@@ -369,8 +371,8 @@ bool Bounds::addRanges(Operation *load, const LinearForm &address) {
   return false;
 }
 
-/// Adds what loops and branches around `load` say of what is to be eliminated;
-/// false if that is not known.
+/// Adds the bounds that loops and branches around `load` give for dimensions
+/// that are to be eliminated; false if they are not known.
 bool Bounds::addGiven(Operation *load, const LinearForm &address) {
   if (!addRanges(load, address))
     return false;
@@ -398,17 +400,17 @@ bool Bounds::addGiven(Operation *load, const LinearForm &address) {
     for (const Constraint &constraint : **it)
       constraints.push_back({constraint, /*isGiven=*/true});
     around.erase(it);
-    // They may be about still others.
+    // These bounds may contain further dimensions.
     if (!addRanges(load, address))
       return false;
   }
 }
 
-/// Eliminates all that the address does not depend on.
+/// Eliminates all dimensions that the address does not depend on.
 bool Bounds::eliminateOthers(triton::LoadOp load, const LinearForm &address) {
   if (!addGiven(load, address))
     return false;
-  // One that is eliminated takes all values, whatever the others are.
+  // An eliminated dimension takes all values, whatever the others are.
   auto isFree = [&](const LinearForm &form) {
     return llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
       return llvm::all_of(others, [&](const Dimension &other) {
@@ -423,8 +425,8 @@ bool Bounds::eliminateOthers(triton::LoadOp load, const LinearForm &address) {
   for (auto [number, extent] : llvm::enumerate(gone)) {
     Dimension lane{Kind::Axis, kGone + static_cast<unsigned>(number)};
     std::optional<ScalarExpr> count = ScalarExpr::constant(extent);
-    // Neighbouring programs or iterations go on where the lanes end: together
-    // they are one number.
+    // Neighbouring programs or iterations continue where the lanes end: both
+    // together are one dimension.
     auto isNext = [&, extent = extent](const Dimension &other) {
       return llvm::all_of(constraints, [&](const Constraint &constraint) {
         auto ofLane = constraint.form.coefficientOf(lane);
@@ -457,8 +459,8 @@ bool Bounds::eliminateOthers(triton::LoadOp load, const LinearForm &address) {
 // Loads
 //===----------------------------------------------------------------------===//
 
-/// Puts a form that is no less in place of each dimension of `form` for which
-/// `most` knows one.
+/// Replaces each dimension of `form` for which `most` has an upper bound by
+/// that.
 static LinearForm replaceBy(
     const LinearForm &form,
     llvm::function_ref<std::optional<LinearForm>(const Dimension &)> most) {
@@ -473,8 +475,8 @@ static LinearForm replaceBy(
   return sum;
 }
 
-/// The greatest value of a sum over lanes of a tile of this shape, iterations
-/// and programs, as far as it is known: what else there is stays.
+/// The largest value of a sum over lanes of a tile of this shape, iterations
+/// and programs. Dimensions without a known maximum stay.
 static LinearForm maximize(const LinearForm &form, ArrayRef<int64_t> shape) {
   LinearForm most = replaceBy(form, [&](const Dimension &dimension) {
     if (dimension.kind == Kind::Axis && dimension.axis < shape.size())
@@ -497,7 +499,7 @@ static ArrayRef<int64_t> shapeOf(triton::LoadOp load) {
   return tile ? tile.getShape() : ArrayRef<int64_t>();
 }
 
-/// Leaves out bounds that follow from one that is given, in all lanes.
+/// Drops bounds that follow from a given one in all lanes.
 void Bounds::dropFollowing(triton::LoadOp load) {
   auto follows = [&](const Bound &bound, const Bound &given) {
     LinearForm apart = maximize(bound.form - given.form, shapeOf(load));
@@ -512,9 +514,9 @@ void Bounds::dropFollowing(triton::LoadOp load) {
   });
 }
 
-/// Whether a bound holds for all that `load` reads: a mask says so, or its
-/// lanes end before. Where two numbers decide which of two masks of the same
-/// lanes is the narrower one, a launch can tell.
+/// Whether a bound holds for everything that `load` reads: its mask says so, or
+/// its lanes end before. If that depends on which of two numbers is smaller, a
+/// launch can check it.
 bool Bounds::holdsIn(const Constraint &needed, triton::LoadOp load,
                      ArrayRef<Constraint> known) const {
   LinearForm most = maximize(needed.form, shapeOf(load));

@@ -11,10 +11,10 @@ using namespace mlir::autodiff;
 using Kind = Lanes::Kind;
 using Parts = SmallVector<const Lanes *>;
 
-/// Conditions that are larger than this are no longer told apart.
+/// Conditions larger than this are not told apart.
 constexpr unsigned kMostAlternatives = 6, kGreatestSize = 48;
 
-/// What tells how lanes of this operand lead to those of results.
+/// Identifies how lanes of this operand lead to lanes of the results.
 static void profileUse(OpOperand *use, llvm::FoldingSetNodeID &id) {
   Operation *op = use->getOwner();
   id.AddPointer(op->getName().getAsOpaquePointer());
@@ -89,8 +89,8 @@ static unsigned rankOf(Type type) {
   return tile ? tile.getRank() : 0;
 }
 
-/// Without the operations that repeat a condition or move it, so that equal
-/// ones are seen to be equal.
+/// Looks through broadcasts and moves of a condition, so that equal conditions
+/// are recognised.
 const Lanes *LaneAlgebra::where(Value condition, bool holds,
                                 ArrayRef<unsigned> axes) {
   Attribute constant;
@@ -142,14 +142,14 @@ const Lanes *LaneAlgebra::where(Value condition, bool holds) {
 // Conjunctions and alternatives
 //===----------------------------------------------------------------------===//
 
-/// The parts of a conjunction.
+/// The conditions that a conjunction consists of.
 static Parts partsOf(const Lanes *lanes) {
   if (lanes->isAll())
     return {};
   return lanes->kind == Kind::And ? Parts(lanes->parts) : Parts{lanes};
 }
 
-/// What holds of a part of a conjunction, in some iteration.
+/// A condition, weakened to hold in some iteration only.
 static const Lanes *atSomeTime(const Lanes *part) {
   return part->kind == Kind::Some ? part->parts[0] : part;
 }
@@ -242,15 +242,14 @@ const Lanes *LaneAlgebra::without(const Lanes *lanes, const Lanes *known) {
 // Through operations
 //===----------------------------------------------------------------------===//
 
-/// Whether a lane of the operand leads to lanes of the result that no other one
-/// leads to.
+/// Whether each lane of the result depends on one lane of the operand only.
 static bool keepsApart(Operation *op) {
   return isa<triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp,
              triton::JoinOp, triton::SplitOp, triton::ReduceOp, SwapOp>(op);
 }
 
-/// Where axes of a result of the user lie in an operand: none if lanes along
-/// one of them meet there, or are moved.
+/// The axes of an operand for these axes of the user's result. None if lanes
+/// along one of them are reduced, or moved.
 static std::optional<SmallVector<unsigned>> placeAxes(OpOperand &use,
                                                       ArrayRef<unsigned> axes) {
   auto map = triton::AxisMap::of(use);
@@ -264,7 +263,7 @@ static std::optional<SmallVector<unsigned>> placeAxes(OpOperand &use,
   return placed;
 }
 
-/// What one result's lanes are to an operand, without `Some`.
+/// The lanes of an operand that lead to `result`, if there is no `Some` in it.
 const Lanes *LaneAlgebra::throughOne(OpOperand &use, const Lanes *result) {
   auto key = std::make_pair(&use, result);
   if (const Lanes *known = carried.lookup(key))
@@ -293,7 +292,7 @@ const Lanes *LaneAlgebra::makeThrough(OpOperand &use, const Lanes *result) {
     return sum;
   }
   if (result->kind == Kind::And) {
-    // What is the same in all lanes that meet need not go through.
+    // Conditions that are the same in all reduced lanes stay as they are.
     const Lanes *uniform = all(), *rest = all();
     for (const Lanes *part : result->parts)
       if (part->isUnsure() ||
@@ -314,7 +313,7 @@ const Lanes *LaneAlgebra::makeThrough(OpOperand &use, const Lanes *result) {
 
 const Lanes *LaneAlgebra::through(OpOperand &use,
                                   ArrayRef<const Lanes *> results) {
-  // With and without what holds in some iteration only.
+  // Without, and with, conditions that only hold in some iteration.
   Parts sure, whole;
   bool isUnsure = false;
   for (const Lanes *result : results) {
@@ -340,8 +339,8 @@ const Lanes *LaneAlgebra::through(OpOperand &use,
   return isUnsure ? both(lanes, some(make(whole))) : lanes;
 }
 
-/// Whether `condition` is there in `block`, or can be computed anew: it depends
-/// on no iteration of a loop that ends before.
+/// Whether `condition` is available in `block`, or can be computed there: it
+/// does not depend on an iteration of a loop that ends before.
 static bool isKnownIn(Value condition, Block *block,
                       llvm::DenseSet<Value> &seen) {
   if (!seen.insert(condition).second ||

@@ -1,7 +1,7 @@
 //===- LiveLanes.cpp - Lanes that outputs depend on -----------------------===//
 //
-// A data flow from outputs to what they depend on. Where lanes of an operand
-// lead to lanes of results, these are live if those are.
+// A data flow analysis from outputs backwards. Where lanes of an operand lead
+// to lanes of results, they are live if those are.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/LiveLanes.h"
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Conditions take some rounds to go around loops in loops.
+/// Conditions need several rounds to propagate through nested loops.
 constexpr unsigned kMostRounds = 64;
 
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
@@ -42,12 +42,13 @@ bool LiveLanes::counts(Value value) const {
   return effects == Effects::All || activity.isUseful(value);
 }
 
-/// `lanes` of what decides something, which no gradient comes back by.
+/// `lanes` of a value that only decides something, so that no gradient flows
+/// through it.
 const Lanes *LiveLanes::ifDecisionsCount(const Lanes *lanes) {
   return effects == Effects::All ? lanes : algebra.none();
 }
 
-/// Lets lanes flow from outputs until nothing changes.
+/// Propagates lanes from outputs until nothing changes.
 void LiveLanes::solve(triton::FuncOp kernel, ValueRange outputs) {
   live.clear();
   for (Value output : outputs)
@@ -63,8 +64,8 @@ void LiveLanes::solve(triton::FuncOp kernel, ValueRange outputs) {
       entry.second = algebra.unknown();
 }
 
-/// Whether there are values that were taken for such as every iteration hands
-/// on, but are not.
+/// Whether some values were thought to be carried by every iteration, but are
+/// not.
 bool LiveLanes::findOverwritten(triton::FuncOp kernel) {
   unsigned before = overwritten.size();
   auto compare = [&](ValueRange arguments, ValueRange results) {
@@ -103,8 +104,7 @@ const Lanes *LiveLanes::without(const Lanes *lanes, Value mask) {
   return mask ? algebra.without(lanes, algebra.where(mask)) : lanes;
 }
 
-/// Lanes of a value in block `from` as lanes of what they come from in block
-/// `to`, around it.
+/// Translates lanes of a value in block `from` to the block `to` around it.
 const Lanes *LiveLanes::leave(const Lanes *lanes, Block *from, Block *to) {
   while (from != to) {
     Operation *around = from->getParentOp();
@@ -121,14 +121,14 @@ const Lanes *LiveLanes::leave(const Lanes *lanes, Block *from, Block *to) {
   return lanes;
 }
 
-/// Those of what a loop carries, an argument of its body, that iterations ask
-/// for, in terms of what is known around the loop.
+/// The live lanes of a carried value of a loop, an argument of its body, in
+/// terms of what is known around the loop.
 const Lanes *LiveLanes::handedOn(Value argument) {
   return algebra.knownIn(of(argument),
                          argument.getParentBlock()->getParentOp()->getBlock());
 }
 
-/// Lets `lanes`, in terms of block `from`, be live.
+/// Adds live lanes to a value; they are in terms of block `from`.
 void LiveLanes::add(Value value, const Lanes *lanes, Block *from) {
   if (!counts(value) || lanes->isNone())
     return;
@@ -143,8 +143,8 @@ void LiveLanes::add(Value value, const Lanes *lanes, Block *from) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// What the kernel itself reads again, it may leave out there; what it
-/// overwrites, nobody sees.
+/// What the kernel loads again may be masked there. What it overwrites is not
+/// seen by anyone.
 const Lanes *LiveLanes::ofStored(Operation *write, Value mask) {
   SmallVector<BlockArgument> bases = getBaseArguments(write->getOperand(0));
   const Lanes *stored = mask ? algebra.where(mask) : algebra.all();
@@ -204,7 +204,7 @@ const Lanes *LiveLanes::through(OpOperand &use) {
     if (number > 0)
       return algebra.both(lanes,
                           algebra.where(select.getCondition(), number == 1));
-    // A bool decides about all lanes.
+    // A single bool decides for all lanes.
     bool isTile = isa<ShapedType>(use.get().getType());
     return isTile ? ifDecisionsCount(lanes) : ifDecisionsCount();
   }
@@ -248,7 +248,7 @@ void LiveLanes::visit(Operation *op) {
       for (Region &side : branch->getRegions()) {
         unsigned number = cast<OpResult>(result).getResultNumber();
         Value yielded = side.front().getTerminator()->getOperand(number);
-        // From there, for it need not be computed in the branch.
+        // In terms of the branch: the value need not be computed there.
         add(yielded, of(result), &side.front());
       }
     return;
@@ -260,7 +260,7 @@ void LiveLanes::visit(Operation *op) {
     addCaptured(op);
 }
 
-/// What a combine function takes from outside is used there as it is.
+/// A combine function uses values from outside as they are.
 void LiveLanes::addCaptured(Operation *op) {
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -272,7 +272,7 @@ void LiveLanes::addCaptured(Operation *op) {
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// What lanes of `argument` the result of a loop asks for.
+/// The lanes of `argument` that a loop's result depends on.
 const Lanes *LiveLanes::ofResult(Value result, Value argument) {
   return overwritten.contains(argument)
              ? algebra.both(of(result), algebra.unknown())
@@ -300,7 +300,7 @@ void LiveLanes::visitLoop(scf::ForOp loop) {
 void LiveLanes::visitLoop(scf::WhileOp loop) {
   add(loop.getConditionOp().getCondition(), ifDecisionsCount(),
       loop.getBeforeBody());
-  // Nobody knows before whether an iteration follows.
+  // Whether another iteration follows is not known before.
   auto ifRuns = [&](Value argument) {
     return algebra.both(handedOn(argument), algebra.unknown());
   };

@@ -63,8 +63,8 @@ bool mlir::autodiff::mayRunAfter(Operation *later, Operation *earlier) {
   return isAfter(later, earlier) || !getCommonLoops(later, earlier).empty();
 }
 
-/// What must hold for two addresses to be the same; none if they are sums over
-/// other dimensions (program ids, iterations, lanes).
+/// Equalities under which two addresses are the same; none if they depend on
+/// different dimensions (program ids, iterations, lanes).
 static std::optional<MemoryFlow::Equalities> whereSame(const LinearForm &a,
                                                        const LinearForm &b) {
   if (a.terms.size() != b.terms.size())
@@ -86,8 +86,8 @@ static std::optional<MemoryFlow::Equalities> whereSame(const LinearForm &a,
   return equalities;
 }
 
-/// Whether an iteration of `loop` advances by more than the tile's extent, and
-/// `distance` more.
+/// Whether each iteration of `loop` moves the address by more than the tile's
+/// extent plus `distance`.
 static bool movesPastItself(const LinearForm &address, Type pointer,
                             Operation *loop, int64_t distance = 0) {
   std::optional<int64_t> advance = address.getStep(loop).getConstant();
@@ -106,9 +106,9 @@ static bool movesPastItself(const LinearForm &address, Type pointer,
   return advance && std::abs(*advance) >= extent;
 }
 
-/// If `read` comes before `write` in every iteration of the one loop around
-/// both, what must hold, for pointers that start together, so that it never
-/// sees the write; none if there is no such thing.
+/// For a `read` that comes before `write` in every iteration of the one loop
+/// around both: equalities under which it never sees the write, if both
+/// pointers start at the same address. None if that cannot be said.
 static std::optional<MemoryFlow::Equalities> whereApart(Operation *read,
                                                         Operation *write) {
   SmallVector<Operation *> loops = getCommonLoops(read, write);
@@ -121,7 +121,8 @@ static std::optional<MemoryFlow::Equalities> whereApart(Operation *read,
   if (!form || !otherForm ||
       !movesPastItself(*form, pointer.getType(), loops.front()))
     return std::nullopt;
-  // Another part of what an iteration moves past.
+  // The other access is in another part of the range that an iteration moves
+  // past.
   if (auto distance = (form->constant - otherForm->constant).getConstant();
       distance &&
       movesPastItself(*form, pointer.getType(), loops.front(), *distance))
@@ -150,7 +151,8 @@ MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
             addHazard({written.getArgNumber(), seen.getArgNumber(), apart});
       if (!mayAlias(target, source))
         continue;
-      // A pointer of several bases may start anywhere in them.
+      // A pointer that may be based on several arguments may start anywhere in
+      // them.
       if (apart && apart->empty() && getBaseArgument(target) &&
           getBaseArgument(source))
         continue;

@@ -1,7 +1,7 @@
 //===- PeeledAccesses.cpp - Iterations in front of their loop -------------===//
 //
-// A recurrence takes its first element, x[0], and loops over the others, x[1],
-// x[2], …: together they are all iterations of a loop that begins earlier.
+// A recurrence often loads its first element, x[0], and then loops over x[1],
+// x[2], …: together these are the iterations of a loop that begins one earlier.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/AccessSpaces.h"
@@ -20,7 +20,7 @@ bool AccessSpace::addIteration(Operation *loop, const AccessSpace &other) {
     });
     if (digit == index.digits.end() || !digit->extent)
       continue;
-    // The first iteration, once it is the second one.
+    // What the space would be if one iteration came before.
     AccessSpace later = *this;
     later.offset = later.offset - index.stride * digit->stride;
     if (index.bound)
@@ -84,7 +84,7 @@ ReasonOr<AccessSpace> AccessSpace::findFor(ArrayRef<Operation *> accesses,
     return space;
   if (ReasonOr<AccessSpace> peeled = ofPeeled(accesses, known))
     return peeled;
-  // What there is without memory is nearer to what the kernel says.
+  // A space without memory is closer to what the kernel says.
   ReasonOr<AccessSpace> moving =
       ofAll(accesses, ScalarExpr::From::Memory, known);
   return moving ? moving : space;

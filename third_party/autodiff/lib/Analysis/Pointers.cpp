@@ -33,7 +33,7 @@ OpOperand *mlir::autodiff::getPointerSource(Operation *op) {
 }
 
 namespace {
-/// Walks all paths that a pointer may come from and collects their ends.
+/// Walks all paths that a pointer may come from, and collects their ends.
 struct BaseFinder {
   llvm::SmallPtrSet<Value, 16> visited;
   SmallVector<BlockArgument> bases;
@@ -69,7 +69,7 @@ struct BaseFinder {
       return visitCarried(loop, index);
     if (auto loop = dyn_cast<scf::WhileOp>(op))
       return visit(loop.getConditionOp().getArgs()[index]);
-    // What no path defines, nothing accesses.
+    // A value that is defined on no path is never accessed.
     if (!isa<ub::PoisonOp>(op))
       unknown = pointer;
   }

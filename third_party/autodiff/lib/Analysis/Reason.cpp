@@ -24,7 +24,7 @@ std::string reasons::spell(MLIRContext *, Location loc) {
   std::string position = spellPosition(loc);
   if (position.empty())
     return "an unknown line";
-  // Without the directory and the column.
+  // Without directory and column.
   StringRef line = StringRef(position).rsplit(':').first;
   return llvm::sys::path::filename(line).str();
 }

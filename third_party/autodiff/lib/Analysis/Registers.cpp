@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// What holds the elements of a value.
+/// The value whose registers hold the elements of `value`.
 static Value getHolder(Value value) {
   while (auto *op = value.getDefiningOp()) {
     if (!isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::SplatOp>(op))

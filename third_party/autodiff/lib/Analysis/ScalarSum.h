@@ -9,18 +9,19 @@ namespace mlir::autodiff {
 /// A sum of multiples of other expressions; a constant is a multiple of one.
 class ScalarSum {
 public:
-  /// The sum or difference of sums that have summands in common; else none.
+  /// The sum or difference of two sums, if they have terms in common; else
+  /// none.
   static std::optional<ScalarExpr>
   combine(ScalarExpr::Kind kind, const ScalarExpr &lhs, const ScalarExpr &rhs);
-  /// The quotient or remainder of a sum, by a positive divisor that goes into
-  /// all of its summands but a number; if it does not go into that, none of
-  /// them may be negative.
+  /// The quotient or remainder of a sum by a positive divisor. The divisor has
+  /// to divide all terms but a constant. If it does not divide that, no term
+  /// may be negative.
   static std::optional<ScalarExpr>
   divide(ScalarExpr::Kind kind, const ScalarExpr &lhs, int64_t divisor);
 
-  /// Adds `factor` · `e`; false if a multiple is too large.
+  /// Adds `factor` · `e`; false if a multiple overflows.
   bool add(const ScalarExpr &e, int64_t factor);
-  /// The summands that are left, those that are taken away and a constant last.
+  /// The positive terms, then the negative ones, and a constant last.
   ScalarExpr get() const;
   ArrayRef<std::pair<ScalarExpr, int64_t>> getTerms() const { return terms; }
 

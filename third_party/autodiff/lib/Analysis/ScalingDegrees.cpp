@@ -20,7 +20,7 @@ using Vector = Degree::Vector;
 // Degrees
 //===----------------------------------------------------------------------===//
 
-// Degrees are sums of a few 1s and ln 2s.
+// Degrees are small sums of 1s and ln 2s.
 static bool close(double a, double b) { return std::abs(a - b) < 1e-9; }
 static bool isZero(const Vector &v) { return close(v[0], 0) && close(v[1], 0); }
 static bool equal(const Vector &a, const Vector &b) {
@@ -69,7 +69,7 @@ static bool isFinite(const Degree &d) {
          d.is(Special::AtLeastOne);
 }
 
-/// `result`, as made from both: known where both are; none if they run apart.
+/// `result`, computed from both, with the axes of either; none if these differ.
 static MaybeDegree join(const Degree &a, const Degree &b, Degree result) {
   if (!a.isInvariant() && !b.isInvariant() && a.axes != b.axes)
     return std::nullopt;
@@ -78,7 +78,8 @@ static MaybeDegree join(const Degree &a, const Degree &b, Degree result) {
   return result;
 }
 
-/// Of values that must move alike: the terms of a sum, the sides of a select.
+/// The degree of values that must have equal degrees: the terms of a sum, the
+/// sides of a select.
 static MaybeDegree agree(const Degree &a, const Degree &b) {
   if (a.special == b.special && a.special != Special::None &&
       (isZeroValue(a) || isNegativeInfinity(a)))
@@ -126,7 +127,7 @@ static MaybeDegree product(const Degree &a, const Degree &b, double sign) {
   return join(a, b, Degree::scaled(plus(a.scale, b.scale, sign), {}));
 }
 
-/// A shift, times a constant.
+/// A shift multiplied by a constant.
 static MaybeDegree multiple(const Degree &x, double factor) {
   if (isNegativeInfinity(x) && !(factor > 0))
     return std::nullopt;
@@ -179,8 +180,9 @@ static bool isLessThanOne(Value value) {
   return number && *number < 1;
 }
 
-/// Of an operand, that of the result. Axes that the result lacks become the
-/// one after its last, if `orNext`; else there is none where one gets lost.
+/// Turns the degree of an operand into that of the result. With `orNext`, axes
+/// that the result lacks become the one behind its last; otherwise there is no
+/// degree if an axis gets lost.
 static MaybeDegree moveAxes(Degree degree, const triton::AxisMap &map,
                             bool orNext = false) {
   if (degree.isInvariant())
@@ -210,8 +212,8 @@ static MaybeDegree ofReduce(triton::ReduceOp op, const Degree &x) {
 static MaybeDegree ofDot(triton::DotOp op, const Degree &a, const Degree &b,
                          const Degree &c) {
   unsigned rank = cast<RankedTensorType>(op.getType()).getRank();
-  // Rows come from A, columns from B, batches from both. Along the axis that is
-  // summed, here one more, the degrees of both have to cancel.
+  // Rows depend on A, columns on B, and batches on both. Along the summed axis,
+  // which is one more axis here, the degrees of both have to cancel.
   MaybeDegree rows = moveAxes(a, op.getAxisMap(0), /*orNext=*/true);
   MaybeDegree columns = moveAxes(b, op.getAxisMap(1), /*orNext=*/true);
   MaybeDegree ab = product(*rows, *columns, 1);
@@ -220,7 +222,7 @@ static MaybeDegree ofDot(triton::DotOp op, const Degree &a, const Degree &b,
   return ab->isScale() && c.isScale() ? agree(*ab, c) : std::nullopt;
 }
 
-/// Numbers that compare as these values do, if that is known.
+/// Two numbers in the same order as these values, if that is known.
 static std::optional<std::pair<double, double>>
 getOrder(const Degree &a, Value x, const Degree &b, Value y) {
   if ((isNegativeInfinity(a) && isNegativeInfinity(b)) ||
@@ -237,8 +239,9 @@ getOrder(const Degree &a, Value x, const Degree &b, Value y) {
 
 static MaybeDegree ofComparison(arith::CmpFOp op, const Degree &a,
                                 const Degree &b) {
-  // Moves of both sides alike do not change which is larger. What moves may be
-  // −∞ unless it is known to be finite, and then it does not.
+  // A comparison does not change if both sides have the same shift. A value
+  // with a shift may be −∞, and then it does not move, unless it is known to be
+  // finite.
   bool isInfinite = isNegativeInfinity(a) != isNegativeInfinity(b) &&
                     !(a.isInvariant() && b.isInvariant());
   if (!getOrder(a, op.getLhs(), b, op.getRhs()) && (isInfinite || !agree(a, b)))
@@ -246,7 +249,7 @@ static MaybeDegree ofComparison(arith::CmpFOp op, const Degree &a,
   return join(a, b, Degree());
 }
 
-/// A selection is what it chooses, whatever the other side may be.
+/// If the condition is known, only the chosen side counts.
 MaybeDegree ScalingDegrees::ofSelect(arith::SelectOp op) {
   MaybeDegree condition = of(op.getCondition());
   if (!condition || !condition->isShift() || !condition->isScale())
@@ -261,7 +264,7 @@ MaybeDegree ScalingDegrees::ofSelect(arith::SelectOp op) {
   return chosen ? join(*condition, *chosen, *chosen) : std::nullopt;
 }
 
-/// What is made, element by element, from values that do not move.
+/// The degree of an elementwise operation on invariant values.
 static MaybeDegree ofFixed(Operation *op, ArrayRef<Degree> x) {
   if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumRegions() != 0)
     return std::nullopt;
@@ -274,7 +277,7 @@ static MaybeDegree ofFixed(Operation *op, ArrayRef<Degree> x) {
   return result;
 }
 
-/// Whether a region of `op` has a seed: it moves, then, by itself.
+/// Whether a seed is in a region of `op`, so that results of `op` change.
 bool ScalingDegrees::hasSeed(Operation *op) {
   return op->getNumRegions() > 0 && llvm::any_of(seeds, [&](Value seed) {
            return op->isAncestor(seed.getParentBlock()->getParentOp());
@@ -356,7 +359,7 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
     return ofDot(dot, x[0], x[1], x[2]);
   if (auto map = triton::AxisMap::ofMove(op))
     return moveAxes(x[0], *map);
-  // A reshape keeps what is uniform over the tile.
+  // A reshape keeps degrees that are uniform over the tile.
   if (isa<triton::ReshapeOp>(op))
     return x[0].isInvariant() || x[0].axes.empty() ? MaybeDegree(x[0])
                                                    : std::nullopt;
@@ -365,14 +368,14 @@ MaybeDegree ScalingDegrees::ofOperation(Operation *op, unsigned result) {
   return ofFixed(op, x);
 }
 
-/// Notes the degree of a value, but for a seed, which has its own.
+/// Sets the degree of a value, except of a seed, which has its own.
 void ScalingDegrees::learn(Value value, MaybeDegree degree) {
   if (!llvm::is_contained(seeds, value))
     known[value] = degree;
 }
 
-/// Carried values: assume that each moves as its initial value, or as the next
-/// one where the initial is zero or −∞, and verify.
+/// Guesses the degree of carried values: that of the initial value, or if that
+/// is zero or −∞, that of the next one. Then verifies it.
 MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!loop || !isInvariant(loop.getLowerBound()) ||
@@ -381,7 +384,7 @@ MaybeDegree ScalingDegrees::ofLoop(Operation *op, unsigned result) {
   SmallVector<MaybeDegree> assumed;
   for (Value init : loop.getInitArgs())
     assumed.push_back(of(init));
-  // A zero may take two rounds to learn what it is added to.
+  // It may take two rounds to find the degree of what a zero is added to.
   for (unsigned round = 0; round <= loop.getNumResults() + 1; ++round) {
     ScalingDegrees inner = *this;
     for (auto [argument, degree] :
@@ -451,7 +454,8 @@ MaybeDegree ScalingDegrees::of(Value value) {
 // Comparisons
 //===----------------------------------------------------------------------===//
 
-/// Of two conditions of which one alone decides if it is `unless`.
+/// The conjunction or disjunction of two conditions; either alone decides if it
+/// is `unless`.
 static std::optional<bool> both(std::optional<bool> a, std::optional<bool> b,
                                 bool unless) {
   if (a == unless || b == unless)

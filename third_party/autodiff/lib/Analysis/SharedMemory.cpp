@@ -27,8 +27,8 @@ void SharedMemory::use(Operation *op) {
       take(bytesOf(operand.getType()));
 }
 
-/// Holds an operand of which a product sums over one axis; if `around` is given
-/// only what comes from outside of it.
+/// Holds an operand whose axis `summed` a product sums over. With `around`,
+/// only operands from outside of that operation count.
 void SharedMemory::useOperand(Value operand, int64_t summed,
                               Operation *around) {
   while (auto trans = operand.getDefiningOp<triton::TransOp>()) {

@@ -60,7 +60,8 @@ mlir::autodiff::findPlace(scf::ForOp loop, Value pointer) {
       continue;
     Operation *op = value.getDefiningOp();
     if (!op) {
-      // What else it carries must advance alike in all iterations.
+      // Other carried values in the address must advance by the same in all
+      // iterations.
       if (!LinearForm::of(value, {}, ScalarExpr::From::Memory))
         return std::nullopt;
       continue;

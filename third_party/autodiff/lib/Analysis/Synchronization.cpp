@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether `op` sees what other programs do. (A load that is not volatile need
-/// not be repeated, so nothing can wait for it.)
+/// Whether `op` observes other programs. (A compiler may load once for several
+/// non-volatile loads, so nothing can wait by those.)
 static bool isSignal(Operation *op) {
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return load.getIsVolatile();
@@ -19,7 +19,7 @@ bool Synchronization::anyMarked(ValueRange values) const {
                       [&](Value value) { return decided.contains(value); });
 }
 
-/// Whether others decide if the operations in `op` run, or how often.
+/// Whether other programs decide if, or how often, the operations in `op` run.
 bool Synchronization::isDecided(Operation *op) const {
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return decided.contains(loop.getConditionOp().getCondition());
@@ -30,7 +30,8 @@ bool Synchronization::isDecided(Operation *op) const {
   return branch && decided.contains(branch.getCondition());
 }
 
-/// Marks what `op` computes of what is marked; whether that is news.
+/// Marks the results of `op` if an operand is marked; returns whether they are
+/// newly marked.
 bool Synchronization::mark(Operation *op) {
   bool marked = isSignal(op) || anyMarked(op->getOperands());
   for (Region &region : op->getRegions())

@@ -19,7 +19,7 @@ static SmallVector<Value> keepFloats(ValueRange values) {
       values, [](Value value) { return isFloat(value.getType()); }));
 }
 
-/// Whether the elements of the results are elements of the operands, perhaps
+/// Whether all elements of the results are elements of the operands, maybe
 /// rounded or negated.
 static bool choosesElements(Operation *op) {
   return isa<ResidualOp, StopGradientOp, triton::SplatOp, triton::UnsplatOp,
@@ -31,7 +31,7 @@ static bool choosesElements(Operation *op) {
              arith::NegFOp, math::AbsFOp>(op);
 }
 
-/// Whether the combine function of a reduction or scan only chooses.
+/// Whether the combine function of a reduction or scan only selects.
 static bool onlyChooses(Region &combine) {
   return llvm::all_of(combine.getOps(), [](Operation &op) {
     return choosesElements(&op) || op.hasTrait<OpTrait::IsTerminator>() ||
@@ -40,7 +40,7 @@ static bool onlyChooses(Region &combine) {
   });
 }
 
-/// The floats among which the elements of `value` are.
+/// The floats that the elements of `value` are elements of.
 static SmallVector<Value> findChoices(Value value) {
   SmallVector<Value> choices;
   Operation *op = value.getDefiningOp();
@@ -58,7 +58,8 @@ static SmallVector<Value> findChoices(Value value) {
   return choices;
 }
 
-/// All that `values` are and were chosen from, but not what `taken` was.
+/// `values` and everything that they were chosen from, but not what `taken` was
+/// chosen from.
 static llvm::SetVector<Value> chosenFrom(ValueRange values, Value taken = {}) {
   llvm::SetVector<Value> seen(values.begin(), values.end());
   for (unsigned next = 0; next < seen.size(); ++next)
@@ -71,8 +72,8 @@ static llvm::SetVector<Value> chosenFrom(ValueRange values, Value taken = {}) {
 // The same bits in every kernel
 //===----------------------------------------------------------------------===//
 
-/// Whether a sum that `value` goes into cannot be contracted with what computes
-/// it.
+/// Whether a sum with `value` as an operand cannot be fused with a
+/// multiplication that computes it.
 static bool standsAlone(Value value) {
   return llvm::all_of(chosenFrom(value), [](Value source) {
     Operation *op = source.getDefiningOp();
@@ -91,7 +92,7 @@ bool mlir::autodiff::isReproducible(Value value,
   Operation *op = value.getDefiningOp();
   bool holds = true;
   if (!op) {
-    // What a loop carries may be a sum.
+    // A carried value of a loop may be a sum.
     holds = !isFloat(value.getType()) ||
             isa<triton::FuncOp>(value.getParentBlock()->getParentOp());
   } else if (isa<triton::ReduceOp, triton::ScanOp>(op)) {
@@ -120,7 +121,7 @@ bool mlir::autodiff::isReproducible(Value value) {
 namespace {
 class Ties {
 public:
-  /// Looks at what comes together in the arithmetic behind `decision`.
+  /// Looks at the values that meet in the arithmetic behind `decision`.
   void visit(Operation *decision);
 
   llvm::DenseSet<Value> found;
@@ -173,16 +174,16 @@ llvm::DenseSet<Value> mlir::autodiff::findTies(Operation *root) {
   return std::move(ties.found);
 }
 
-/// Whether all threads have the same bits of a sum: of two summands, none is
-/// contracted with it, and their order does not matter.
+/// Whether all threads have the same bits of a sum: no operand is fused with
+/// it, and the order of its two operands does not matter.
 static bool hasEqualCopies(triton::ReduceOp reduce) {
   Block &combine = reduce.getCombineOp().front();
   return llvm::hasNItems(combine, 2) && isa<arith::AddFOp>(combine.front()) &&
          standsAlone(reduce.getSrcs()[0]);
 }
 
-/// Adds the reductions and scans that computed floats behind `value`. Of what
-/// `tt.dot` gives, there is one copy.
+/// Adds the reductions and scans that `value` is computed from. (`tt.dot` does
+/// not count: its result has one copy.)
 static void collectSums(Value value, llvm::DenseSet<Value> &seen,
                         llvm::SetVector<Operation *> &sums) {
   if (!seen.insert(value).second)

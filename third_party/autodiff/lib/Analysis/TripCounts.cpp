@@ -22,8 +22,8 @@ LoopEnd mlir::autodiff::getEnd(scf::ForOp loop) {
   return {loop.getUpperBound(), Value()};
 }
 
-/// The most iterations for given program ids: where bounds move with loops
-/// around, at their first or last iteration.
+/// The most iterations for given program ids. Where bounds depend on outer
+/// loops, these are at their first or last iteration.
 static std::optional<ScalarExpr> mostIterationsPerProgram(scf::ForOp loop) {
   std::optional<LinearForm> lower = LinearForm::of(loop.getLowerBound());
   std::optional<LinearForm> upper = LinearForm::of(getEnd(loop).end);
@@ -84,8 +84,8 @@ Value mlir::autodiff::iterationNumber(OpBuilder &b, Location loc,
   return arith::DivUIOp::create(b, loc, distance, loop.getStep());
 }
 
-/// No intermediate result overflows: a span has at most as many bits as its
-/// unsigned type.
+/// No intermediate result overflows: a difference of bounds fits into the
+/// unsigned type of the same width.
 Value mlir::autodiff::countIterations(OpBuilder &b, Location loc, Value lower,
                                       Value upper, Value step,
                                       bool isUnsigned) {

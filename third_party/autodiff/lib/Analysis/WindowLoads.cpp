@@ -10,8 +10,8 @@ static std::optional<LinearForm> findAddress(triton::LoadOp load) {
   return LinearForm::of(load.getPtr(), {}, ScalarExpr::From::Memory);
 }
 
-/// How far an address goes when what is bounded grows by one: none if it is
-/// not a multiple of that and something else.
+/// How much an address grows when the bounded index grows by one; none if the
+/// address is not a multiple of that plus other terms.
 static std::optional<ScalarExpr> findStep(const LinearForm &address,
                                           const LinearForm &bounded) {
   std::optional<ScalarExpr> step;

@@ -65,8 +65,8 @@ static Value combine(Emitter &e, Value a, Value b, Value c, unsigned table) {
   return e.ori(e.andi(a, whenOne), e.andi(e.noti(a), whenZero));
 }
 
-/// What elements a bit of the result depends on, given the known bits of the
-/// operands: none where the result is known.
+/// The elements that a bit of the result depends on, given the known bits of
+/// the operands: none where the result is known.
 static Field combineFields(Emitter &e, ArrayRef<Field> fields, unsigned table) {
   SmallVector<Value> x;
   for (const Field &field : fields)
@@ -75,7 +75,7 @@ static Field combineFields(Emitter &e, ArrayRef<Field> fields, unsigned table) {
                                    : combine(e, x[0], x[1], table);
   Field result = makeField(value, fields[0].width(), 0);
   for (unsigned bit = 0; bit < result.width(); ++bit) {
-    // An operand counts if the others leave it a say.
+    // An operand counts if the result may depend on it, given the others.
     for (unsigned which = 0; which < fields.size(); ++which) {
       bool matters = false;
       for (unsigned row = 0; row < (1u << fields.size()); ++row) {
@@ -124,7 +124,7 @@ static Error runLogic(Machine &machine, const Instruction &instruction,
   for (unsigned i = 1; i < count; ++i)
     if (Error error = machine.align(read[0], read[i]))
       return error;
-  // The first one has all places now.
+  // The first one is now split wherever any of them is.
   for (unsigned i = 1; i + 1 < count; ++i)
     if (Error error = machine.align(read[0], read[i]))
       return error;
@@ -183,7 +183,7 @@ static Error runNot(Machine &machine, const Instruction &instruction) {
 // Shifts
 //===----------------------------------------------------------------------===//
 
-/// All bits moved up, or down, by a number of places; zeros come in.
+/// All bits shifted up, or down, by a number of places; zeros are shifted in.
 static Expected<Fields> moveBits(Machine &machine, Fields fields,
                                  unsigned width, uint64_t places, bool isUp) {
   unsigned zeros = std::min<uint64_t>(places, width);
@@ -235,7 +235,7 @@ static Error runShift(Machine &machine, const Instruction &instruction) {
   if (!by)
     return by.takeError();
   Lanes lanes = x->all() | by->all();
-  // More places than there are move all out; processors differ there.
+  // Larger amounts shift out all bits, too; processors differ there.
   Value last = e.constant(32, *width - 1);
   Value amount = e.resize(e.map<arith::MinUIOp>(by->value, last), *width);
   Value value = isUp       ? e.map<arith::ShLIOp>(x->value, amount)
@@ -247,7 +247,7 @@ static Error runShift(Machine &machine, const Instruction &instruction) {
   return machine.write(operands[0], makeField(value, *width, lanes));
 }
 
-/// "shf": two registers as one, moved.
+/// "shf": shifts two registers as one.
 static Error runFunnelShift(Machine &machine, const Instruction &instruction) {
   if (Error error = checkSignature(instruction, 4, {"l", "r", "wrap", "clamp"}))
     return error;
@@ -280,7 +280,7 @@ static Error runFunnelShift(Machine &machine, const Instruction &instruction) {
 // Bytes and bit fields
 //===----------------------------------------------------------------------===//
 
-/// "prmt.b32": bytes of two registers in the order that a number says.
+/// "prmt.b32": picks bytes of two registers by the digits of a number.
 static Error runPermute(Machine &machine, const Instruction &instruction) {
   if (Error error = checkSignature(instruction, 4, {}))
     return error;
@@ -312,7 +312,7 @@ static Error runPermute(Machine &machine, const Instruction &instruction) {
   return machine.write(operands[0], std::move(result));
 }
 
-/// "bfe" and "bfi", whose positions and lengths are written out.
+/// "bfe" and "bfi" with immediate positions and lengths.
 static Error runBitField(Machine &machine, const Instruction &instruction) {
   bool inserts = instruction.opcode == "bfi";
   if (Error error = checkSignature(instruction, inserts ? 5 : 4, {}))
@@ -326,7 +326,7 @@ static Error runBitField(Machine &machine, const Instruction &instruction) {
                      "'");
   if (!start || !count)
     return makeError("the place of the bits is not written out");
-  // What GPUs do there is not what PTX's text says.
+  // GPUs do not do there what the text of PTX's manual says.
   if (*start >= *width || *count > *width)
     return makeError("it takes bits from place " + Twine(*start) + " on, " +
                      Twine(*count) + " of them, of a register of " +

@@ -10,7 +10,7 @@ using arith::CmpFPredicate;
 using llvm::Error;
 using llvm::Expected;
 
-/// A name that modifiers of rounding have, or "".
+/// The rounding modifier among `names` that an instruction has, or "".
 static StringRef findRounding(const Instruction &instruction,
                               ArrayRef<StringRef> names) {
   for (StringRef name : names)
@@ -23,8 +23,7 @@ static StringRef findRounding(const Instruction &instruction,
 // Between floats
 //===----------------------------------------------------------------------===//
 
-/// What is beyond the largest number of `type`, infinities included, becomes
-/// that; NaN stays.
+/// Limits x to the largest number of `type`, infinities included; NaN stays.
 static Value limitTo(Emitter &e, Value x, FloatType type) {
   auto from = cast<FloatType>(Emitter::elementOf(x));
   APFloat largest = APFloat::getLargest(type.getFloatSemantics());
@@ -35,7 +34,7 @@ static Value limitTo(Emitter &e, Value x, FloatType type) {
   return e.select(e.compare(CmpFPredicate::OLT, x, low), low, x);
 }
 
-/// By Triton's own conversion.
+/// Uses Triton's own conversion.
 static Value convertTo(Emitter &e, Value x, FloatType type, bool towardZero) {
   using triton::RoundingMode;
   SmallVector<NamedAttribute> attributes;
@@ -47,7 +46,7 @@ static Value convertTo(Emitter &e, Value x, FloatType type, bool towardZero) {
   return e.make<triton::FpToFpOp>(type, x, attributes);
 }
 
-/// Rounded to `type`, or extended to it, as `instruction` says.
+/// Rounds or extends x to `type`, as `instruction` says.
 static Expected<Value> convertFloat(Machine &machine,
                                     const Instruction &instruction, Value x,
                                     FloatType type) {
@@ -62,7 +61,7 @@ static Expected<Value> convertFloat(Machine &machine,
   if (type.getWidth() > from.getWidth()) {
     value = e.make<arith::ExtFOp>(type, x);
   } else if (from != type && type.getWidth() == from.getWidth()) {
-    // f16 and bf16 meet in f32.
+    // f16 and bf16 are converted through f32.
     return convertFloat(machine, instruction, e.make<arith::ExtFOp>(e.f32(), x),
                         type);
   } else if (from != type && (rounding == "rn" || rounding.empty())) {
@@ -91,7 +90,7 @@ static Expected<Value> convertFloat(Machine &machine,
   return value;
 }
 
-/// Rounded to a whole number that stays a float.
+/// Rounds to an integer that stays a float.
 static Expected<Value> roundToWhole(Machine &machine, StringRef rounding,
                                     Value x) {
   Emitter &e = machine.e;
@@ -116,8 +115,8 @@ static Expected<Value> roundToWhole(Machine &machine, StringRef rounding,
 // Between floats and integers
 //===----------------------------------------------------------------------===//
 
-/// Rounded as asked for, then cut off at the ends of the type; NaN becomes
-/// zero, or the smallest number where 64 bits take part.
+/// Rounds as asked for, then limits to the range of the type. NaN becomes zero,
+/// or the smallest number if either type has 64 bits.
 static Expected<Value> convertToInteger(Machine &machine, StringRef rounding,
                                         Value x, IntegerKind kind) {
   Emitter &e = machine.e;
@@ -132,7 +131,8 @@ static Expected<Value> convertToInteger(Machine &machine, StringRef rounding,
       return rounded;
     whole = *rounded;
   }
-  // Out of range TTIR's conversion may give anything; NaN is below nothing.
+  // TTIR's conversion is undefined out of range. A comparison with NaN is
+  // false.
   unsigned width = kind.width;
   APInt lowest = kind.isSigned ? APInt::getSignedMinValue(width)
                                : APInt::getMinValue(width);
@@ -145,7 +145,7 @@ static Expected<Value> convertToInteger(Machine &machine, StringRef rounding,
   };
   unsigned computed = std::max(width, 32u);
   Value isBelow = e.compare(CmpFPredicate::OLT, whole, numberOf(lowest));
-  // The number behind the highest one is a power of two.
+  // The highest number plus one is a power of two.
   APFloat behind(type.getFloatSemantics());
   behind.convertFromAPInt(highest.zext(width + 1) + 1, /*IsSigned=*/false,
                           APFloat::rmTowardZero);
@@ -177,7 +177,7 @@ static Expected<Value> convertFromInteger(Machine &machine,
     value = kind.isSigned ? e.make<arith::SIToFPOp>(type, x)
                           : e.make<arith::UIToFPOp>(type, x);
   } else if (kind.width <= 32) {
-    // f64 holds the number.
+    // f64 represents the number exactly.
     Value wide = kind.isSigned ? e.make<arith::SIToFPOp>(e.f64(), x)
                                : e.make<arith::UIToFPOp>(e.f64(), x);
     return convertFloat(machine, instruction, wide, type);
@@ -193,7 +193,7 @@ static Value convertInteger(Emitter &e, const Instruction &instruction, Value x,
                             IntegerKind from, IntegerKind to) {
   if (!instruction.has("sat"))
     return e.resize(x, to.width, from.isSigned);
-  // In twice the bits all numbers of both types have room.
+  // Twice the bits are enough for all numbers of both types.
   unsigned width = 2 * std::max(from.width, to.width);
   Value wide = e.resize(x, width, from.isSigned);
   APInt low = to.isSigned ? APInt::getSignedMinValue(to.width).sext(width)
@@ -216,8 +216,8 @@ static FloatType getFloat8(Emitter &e, StringRef suffix) {
   return {};
 }
 
-/// Four bits for a float: sign and the place among 0, ½, 1, 1½, 2, 3, 4, 6. A
-/// tie goes to the even place; NaN becomes the largest number.
+/// Four bits for a float: the sign and an index into 0, ½, 1, 1½, 2, 3, 4, 6. A
+/// tie goes to the even index; NaN becomes the largest number.
 static Value convertToFloat4(Emitter &e, Value x) {
   Value magnitude = e.map<math::AbsFOp>(x), place = e.constant(8, 0);
   const std::pair<double, CmpFPredicate> limits[] = {
@@ -305,7 +305,8 @@ static Error unpackFloats(Machine &machine, const Instruction &instruction,
 // Any conversion
 //===----------------------------------------------------------------------===//
 
-/// Conversions to formats that are bits to TTIR, with its own instruction.
+/// Converts to formats that are plain bits in TTIR, with the instruction
+/// itself.
 static Error runFormat(Machine &machine, const Instruction &instruction,
                        StringRef to) {
   Emitter &e = machine.e;
@@ -323,7 +324,7 @@ static Error runFormat(Machine &machine, const Instruction &instruction,
       return value.takeError();
     return machine.write(operands[0], makeField(*value, 32, x->all()));
   }
-  // Two exponents, of which the upper one is that of a number.
+  // Two exponents are packed, and only the upper one is of a number.
   if (operands.size() != 3 || operands[1].kind != Operand::Kind::Float ||
       operands[1].number != 0)
     return makeError("its form is not known");
@@ -415,7 +416,7 @@ Error mlir::autodiff::ptx::runConversion(Machine &machine,
   Expected<Field> result = convertNumber(machine, instruction, to, from);
   if (!result)
     return result.takeError();
-  // A wider register is filled up: with the sign, or with zeros.
+  // The rest of a wider register gets the sign, or zeros.
   unsigned width = machine.widthOf(instruction.operands[0]);
   std::optional<IntegerKind> kind = getIntegerKind(to);
   if (kind && width > result->width()) {

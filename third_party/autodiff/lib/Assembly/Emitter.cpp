@@ -71,7 +71,7 @@ Value Emitter::create(StringRef operation, Type element, ValueRange operands,
   Operation *op = builder.create(state);
   SmallVector<Value> folded;
   SmallVector<Operation *> constants;
-  // It may also change in place: constants go to the right.
+  // Folding may also change the operation itself: constants move to the right.
   if (!op->hasTrait<OpTrait::ConstantLike>() &&
       succeeded(builder.tryFold(op, folded, &constants)) && !folded.empty()) {
     op->erase();
@@ -97,7 +97,8 @@ Value Emitter::create(StringRef operation, Type element, ValueRange operands,
   return simplify(op->getResult(0));
 }
 
-/// What is known to be a constant is one that was emitted here.
+/// If all bits are known, replaces the value by a constant that is emitted
+/// here.
 Value Emitter::simplify(Value value) {
   std::optional<APInt> bits = getConstant(value);
   if (auto type = dyn_cast<FloatType>(elementOf(value)))
@@ -206,8 +207,8 @@ KnownBits Emitter::known(Value value) {
   return bits;
 }
 
-/// The positive constant that a float is compared with, or the smaller of the
-/// two is taken of, if the other one is not negative.
+/// For a comparison or minimum with a positive constant, the constant, if the
+/// other operand is not negative.
 std::optional<APInt> Emitter::getBoundOf(Value floating) {
   Operation *op = floating.getDefiningOp();
   if (!isa_and_nonnull<arith::MinNumFOp, arith::CmpFOp>(op))
@@ -225,7 +226,7 @@ KnownBits Emitter::compute(Value value) {
   if (std::optional<APInt> bits = getConstant(value))
     return KnownBits::makeConstant(*bits);
   Operation *op = value.getDefiningOp();
-  // What is outside was not emitted here, and may be anything.
+  // Values from outside were not emitted here, and may be anything.
   if (!op || !emitted.contains(op))
     return unknown;
   auto of = [&](unsigned operand) { return known(op->getOperand(operand)); };
@@ -274,7 +275,7 @@ KnownBits Emitter::compute(Value value) {
 // Equality
 //===----------------------------------------------------------------------===//
 
-/// A number of this type, or a tile of it, with these bits.
+/// The constant of this type, or a tile of it, with these bits.
 static Attribute numberOf(Type type, const APInt &bits) {
   Type element = getElementTypeOrSelf(type);
   Attribute number;
@@ -296,8 +297,8 @@ static APInt bitsOf(Attribute number) {
   return cast<IntegerAttr>(number).getValue();
 }
 
-/// What `value` is where those in `known` are as given; null if that cannot be
-/// said.
+/// Evaluates `value`, given constants for the values in `known`; null if that
+/// is not possible.
 static Attribute evaluate(Value value,
                           llvm::DenseMap<Value, Attribute> &known) {
   auto found = known.find(value);

@@ -1,8 +1,9 @@
 //===- Floats.cpp - Instructions on floats --------------------------------===//
 //
-// What is exact, or rounded to nearest, is an operation of TTIR. What is
-// approximate, rounded another way, or flushes subnormal numbers stays an
-// instruction, one at a time: the GPU then computes what it did before.
+// An instruction that is exact, or rounds to nearest, becomes an operation of
+// TTIR. One that is approximate, rounds otherwise, or flushes subnormal numbers
+// stays an instruction, alone in its inline assembly: so the GPU computes the
+// same as before.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Assembly/Machine.h"
@@ -36,7 +37,7 @@ Value mlir::autodiff::ptx::flushSubnormal(Emitter &e, Value x) {
       type, APFloat::getSmallestNormalized(type.getFloatSemantics()));
   Value isSmall =
       e.compare(arith::CmpFPredicate::OLT, e.map<math::AbsFOp>(x), smallest);
-  // The product has the sign.
+  // A product with zero keeps the sign.
   return e.select(isSmall, e.map<arith::MulFOp>(x, e.constant(type, 0.0)), x);
 }
 
@@ -50,8 +51,8 @@ static unsigned countOperands(StringRef opcode) {
              : 1;
 }
 
-/// The operation of TTIR that is the instruction, if it is rounded to nearest
-/// and flushes nothing; null if there is none.
+/// The operation of TTIR that an instruction is, if it rounds to nearest and
+/// flushes nothing; else null.
 static Value emitExact(Emitter &e, const Instruction &instruction,
                        ArrayRef<Value> x) {
   StringRef opcode = instruction.opcode;

@@ -17,8 +17,8 @@ static APInt maximumOf(Emitter &e, const Field &field) {
   return e.known(e.toInteger(field.value)).getMaxValue();
 }
 
-/// Joins fields with the ones in front of them for as long as `overflows` says
-/// that something is carried over.
+/// Merges a field with those in front of it as long as `overflows` says that it
+/// may carry into them.
 static Error joinFields(Machine &machine, Fields &a, Fields &b,
                         llvm::function_ref<bool(Field, Field)> overflows) {
   if (Error error = machine.align(a, b))
@@ -62,7 +62,8 @@ static Expected<Fields> addFields(Machine &machine, Fields a, Fields b) {
   return sums;
 }
 
-/// Every field times a number, or all of them at once where one overflows.
+/// Multiplies every field by a constant, or merged fields where one may
+/// overflow.
 static Expected<Fields> multiplyFields(Machine &machine, Fields fields,
                                        uint64_t factor) {
   Emitter &e = machine.e;
@@ -90,7 +91,8 @@ static Expected<Fields> multiplyFields(Machine &machine, Fields fields,
   return fields;
 }
 
-/// "add.u32" and "mad.lo.u32" by a written number keep apart what is packed.
+/// "add.u32" and "mad.lo.u32" with an immediate, which keep packed elements
+/// apart.
 static Error runPacked(Machine &machine, const Instruction &instruction,
                        unsigned width) {
   ArrayRef<Operand> operands = instruction.operands;
@@ -140,7 +142,7 @@ static Value multiplyHigh(Emitter &e, Value x, Value y, bool isSigned) {
   return e.sub(high, e.select(isNegative(e, y), x, zero));
 }
 
-/// A sum that stops at the ends of its type.
+/// A sum or difference that saturates.
 static Value addSaturated(Emitter &e, Value x, Value y, bool subtracts) {
   unsigned width = Emitter::widthOf(x);
   Value a = e.resize(x, 2 * width, true), b = e.resize(y, 2 * width, true);
@@ -151,7 +153,7 @@ static Value addSaturated(Emitter &e, Value x, Value y, bool subtracts) {
   return e.resize(sum, width);
 }
 
-/// The number of ones, added up in fields of two, four and eight bits.
+/// Counts ones, by sums in fields of two, four and eight bits.
 static Value countOnes(Emitter &e, Value x) {
   unsigned width = Emitter::widthOf(x);
   auto repeated = [&](uint8_t byte) {
@@ -182,7 +184,7 @@ static Value reverseBits(Emitter &e, Value x) {
   return x;
 }
 
-/// The result of an opcode; null where modifiers ask for something else.
+/// The result of an opcode; null if modifiers ask for something else.
 static Value compute(Emitter &e, const Instruction &instruction,
                      ArrayRef<Value> x, bool isSigned) {
   StringRef opcode = instruction.opcode;

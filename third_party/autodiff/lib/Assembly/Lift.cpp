@@ -1,10 +1,10 @@
 //===- Lift.cpp - Inline assembly as arithmetic ---------------------------===//
 //
-// Triton packs elements of fewer than 32 bits into registers, and leaves open
-// which elements of a tile meet in one. So assembly has a meaning only if each
-// element of a result comes of the operands' elements in the same place, and in
-// the same way. Here all of them are the same tile; that none depends on its
-// neighbours is shown bit by bit.
+// Triton packs elements of fewer than 32 bits into registers, and does not say
+// which elements of a tile share one. So assembly only has a meaning if each
+// element of a result depends on the operands' elements at the same position,
+// and in the same way. Here all packed elements are one SSA value, a tile. That
+// no element depends on its neighbours is shown bit by bit.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Assembly/Lift.h"
@@ -98,7 +98,7 @@ static unsigned countRegisters(ArrayRef<Packing> packings) {
   return count;
 }
 
-/// What a register holds that elements from `first` on of a tile are in.
+/// The contents of a register that holds elements of a tile from `first` on.
 static Expected<Fields> packElements(Value tile, const Packing &packing,
                                      unsigned first, unsigned width) {
   Fields fields;
@@ -162,7 +162,7 @@ static Expected<Value> readResult(Machine &machine,
 }
 
 namespace {
-/// Assembly as it is read, with the registers that results and operands are in.
+/// Parsed assembly, with the registers that results and operands are in.
 struct Assembly {
   SmallVector<Packing> results, operands;
   SmallVector<Constraint> constraints;
@@ -196,7 +196,7 @@ static Expected<Assembly> readAssembly(triton::ElementwiseInlineAsmOp op) {
                   std::move(*constraints), std::move(*program)};
 }
 
-/// The results of the assembly, emitted before it.
+/// Emits the results of the assembly in front of it.
 static Expected<SmallVector<Value>> emit(Emitter &emitter,
                                          triton::ElementwiseInlineAsmOp op) {
   Expected<Assembly> assembly = readAssembly(op);
@@ -213,7 +213,7 @@ static Expected<SmallVector<Value>> emit(Emitter &emitter,
   unsigned index = 0;
   for (auto [result, packing] :
        llvm::zip_equal(op->getResults(), assembly->results)) {
-    // Assembly without a result has one that it leaves alone.
+    // Assembly without results has a dummy one, which it does not write.
     if (result.use_empty()) {
       values.push_back(Value());
     } else {

@@ -55,7 +55,7 @@ Expected<Field> Machine::slice(ArrayRef<Field> fields, unsigned low,
       for (unsigned bit = from - start; bit < to - start; ++bit)
         result.lanes.push_back(
             known.Zero[bit] || known.One[bit] ? 0 : field.lanes[bit]);
-      // What is behind the part reaches beyond the result and is cut off.
+      // Bits behind this part are beyond the result, and cut off.
       Value part = e.shrUnsigned(bits, from - start);
       part = e.shl(e.resize(part, width), from - low);
       result.value = result.value ? e.ori(result.value, part) : part;
@@ -125,13 +125,13 @@ std::optional<uint64_t> Machine::getImmediate(const Operand &operand) {
   return operand.bits;
 }
 
-/// Whether nothing has been written to any part.
+/// Whether no field has been written.
 static bool isUnset(ArrayRef<Field> fields) {
   return llvm::none_of(fields,
                        [](const Field &field) { return bool(field.value); });
 }
 
-/// What was set only under a guard can be read only under that guard.
+/// A register that has only been set under a guard may only be read under it.
 Error Machine::checkDefined(const Content &content, StringRef name) {
   if (isUnset(content.fields))
     return makeError("'" + name + "' is read, which nothing has set");
@@ -140,8 +140,8 @@ Error Machine::checkDefined(const Content &content, StringRef name) {
   return Error::success();
 }
 
-/// A value as of the guard: the side of a selection by its condition that is
-/// taken.
+/// A value as the current guard sees it: of a selection by the guard's
+/// condition, the side that is taken.
 Value Machine::chosen(Value value) const {
   while (guard && value) {
     auto select = value.getDefiningOp<arith::SelectOp>();
@@ -181,7 +181,7 @@ Expected<Fields> Machine::readFields(const Operand &operand, unsigned width) {
     Fields fields;
     unsigned total = 0;
     for (const Operand &part : operand.parts) {
-      // A number takes its share of the bits.
+      // An immediate takes its share of the bits.
       unsigned share = part.kind == Operand::Kind::Register
                            ? widthOf(part)
                            : width / operand.parts.size();
@@ -225,7 +225,7 @@ Expected<Field> Machine::readFloat(const Operand &operand, FloatType type,
       return makeError("a decimal number of 16 bits");
     return makeField(e.constant(type, operand.number), width, 0);
   }
-  // Numbers are of double precision, whichever way they are written.
+  // Immediate floats are in double precision, however they are written.
   if (operand.kind == Operand::Kind::FloatBits && operand.width != width &&
       width >= 32) {
     bool isSingle = operand.width == 32;
@@ -271,7 +271,7 @@ Expected<Guard> Machine::readGuard(const Operand &operand) {
   if (!field)
     return field.takeError();
   Guard result{field->value, false, field->all()};
-  // The same condition for p and for what was made of it with `not`.
+  // p and `not p` have the same condition.
   while (auto inverted = result.condition.getDefiningOp<arith::XOrIOp>()) {
     std::optional<APInt> bits = Emitter::getConstant(inverted.getRhs());
     if (!bits || !bits->isAllOnes())
@@ -321,7 +321,7 @@ Error Machine::write(const Operand &operand, Fields fields) {
   return merge(operand.index, std::move(fields));
 }
 
-/// The fields in a register, where the guard does not keep what it holds.
+/// Writes fields to a register; where the guard is false, old content stays.
 Error Machine::merge(unsigned index, Fields fields) {
   StringRef name = program.registers[index].name;
   unsigned width = 0;
@@ -412,7 +412,7 @@ Error Machine::run() {
   return Error::success();
 }
 
-/// The constraint for a register that holds this type.
+/// The constraint letter for a register of this type.
 static StringRef getConstraint(Type type) {
   if (type.isF32())
     return "f";
@@ -457,7 +457,7 @@ Expected<Value> Machine::emitInstruction(const Twine &name, Type result,
 // Opcodes
 //===----------------------------------------------------------------------===//
 
-/// When launches begin and wait for one another does not change a number.
+/// These decide when launches start and wait; they do not change values.
 static Error runLaunchControl(Machine &, const Instruction &) {
   return Error::success();
 }

@@ -13,7 +13,7 @@ using arith::CmpIPredicate;
 using llvm::Error;
 using llvm::Expected;
 
-/// The width of any type of numbers or bits, packed ones included.
+/// The width of any type, packed ones included.
 static std::optional<unsigned> getWidth(StringRef suffix) {
   unsigned parts = countParts(suffix);
   suffix.consume_back("x2");
@@ -28,7 +28,7 @@ static std::optional<unsigned> getWidth(StringRef suffix) {
   return width * parts;
 }
 
-/// What an operand of this type holds, written numbers included.
+/// The fields of an operand of this type, immediates included.
 static Expected<Fields> readAny(Machine &machine, const Operand &operand,
                                 StringRef suffix) {
   std::optional<unsigned> width = getWidth(suffix);
@@ -105,7 +105,7 @@ static std::optional<CmpIPredicate> findIntegerPredicate(StringRef name,
       .Default(std::nullopt);
 }
 
-/// How two operands compare, one after the other where they are packed.
+/// Compares two operands; packed ones element by element.
 static Expected<Fields>
 compare(Machine &machine, const Instruction &instruction, StringRef suffix) {
   Emitter &e = machine.e;
@@ -148,7 +148,7 @@ compare(Machine &machine, const Instruction &instruction, StringRef suffix) {
   return results;
 }
 
-/// The predicate with another one: "setp.lt.and.f32 p, a, b, c;".
+/// Combines the predicate with another one: "setp.lt.and.f32 p, a, b, c;".
 static Error combineWith(Machine &machine, const Instruction &instruction,
                          Field &predicate) {
   if (instruction.operands.size() < 4)
@@ -248,7 +248,7 @@ Error mlir::autodiff::ptx::runComparison(Machine &machine,
     return predicates.takeError();
   const Operand &target = operands[0];
   bool isPair = target.kind == Operand::Kind::Pair;
-  // The second predicate is about the opposite, unless two are compared.
+  // The second predicate is the opposite, unless packed elements are compared.
   if (isPair && predicates->size() == 1) {
     Field opposite = (*predicates)[0];
     if (!mutation::isMade("assembly:the second predicate is the first"))

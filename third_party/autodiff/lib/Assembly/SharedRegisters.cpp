@@ -38,7 +38,7 @@ void mlir::autodiff::ptx::tieRegisters(Program &program,
 }
 
 namespace {
-/// A guard, and how often its predicate had been written then.
+/// A guard, and how often its predicate had been written before.
 struct Condition {
   unsigned predicate = 0, version = 0;
   bool isNegated = false;
@@ -130,7 +130,7 @@ void Copies::visit(Operation *op) {
           unite(operand, argument);
     }
   } else if (isa<arith::SelectOp>(op)) {
-    // Which a branch may become, or come from.
+    // Copies to and from the results of a branch.
     for (Value side : op->getOperands().drop_front())
       unite(side, op->getResult(0));
   } else if (isa<arith::BitcastOp, triton::BitcastOp, triton::BroadcastOp,

@@ -30,10 +30,10 @@ Value Axis::isAt(int64_t where) const {
                                integer(where));
 }
 
-/// By a scan. A run of elements is summed up by its last element, the one
-/// before that, and whether there is no such one because the run has one
-/// element: (a, p, s)∘(b, q, t) = (b, t ? a : q, false). (`tt.gather` would do
-/// as well, but costs as many shuffles as a thread's elements squared.)
+/// Finds neighbours by a scan. A run of elements is represented by its last
+/// element, the one before that, and whether the run has just one element: (a,
+/// p, s)∘(b, q, t) = (b, t ? a : q, false). (`tt.gather` would do as well, but
+/// costs as many shuffles as the square of a thread's elements.)
 SmallVector<Value> Axis::neighbours(ValueRange tiles, bool reverse) const {
   size_t count = tiles.size();
   SmallVector<Value> runs(tiles);

@@ -15,7 +15,7 @@ void mlir::autodiff::assumeNotNegative(ModuleOp module,
     PlanOp::getOrCreate(module).add<AssumeOp>(number.get(module.getContext()));
 }
 
-/// The item of a plan that says which launch the kernels are for, or null.
+/// The plan's rearranged launch, or null.
 static RearrangedOp findRearranged(ModuleOp module) {
   PlanOp plan = PlanOp::of(module);
   if (!plan || plan.getItems<RearrangedOp>().empty())
@@ -91,8 +91,8 @@ triton::FuncOp mlir::autodiff::getOrCreateForward(ModuleOp module) {
   return derive(getPrimal(module), "forward", "fwd");
 }
 
-/// What an operand is called in printed kernels, if the user's arguments have
-/// names: `d_x` for a gradient of `x`, or the upstream one.
+/// The name of an argument in printed kernels, if the user's arguments have
+/// names: `d_x` for the gradient or cotangent of `x`.
 static Location nameOperand(triton::FuncOp kernel, OperandAttr operand,
                             Attribute buffer) {
   Location loc = kernel.getLoc();
@@ -145,7 +145,7 @@ void mlir::autodiff::eraseKernel(triton::FuncOp kernel) {
     launch.erase();
   kernel.erase();
 }
-/// Whether a pass of ours has given something this name.
+/// Whether an attribute was set by one of our passes.
 static bool isOurs(NamedAttribute named) {
   return named.getName().getValue().starts_with("autodiff.");
 }

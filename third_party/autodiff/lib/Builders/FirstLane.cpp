@@ -19,7 +19,8 @@ static Type dropAxis(Type type, unsigned axis) {
   return tile.clone(shape);
 }
 
-/// `op`, whose operands and result are tiles of one shape, on first lanes.
+/// Applies `op`, whose operands and result are tiles of one shape, to first
+/// lanes.
 static Value applyToFirst(OpBuilder &b, Operation *op, unsigned axis,
                           const IRMapping &known) {
   SmallVector<Value> operands;

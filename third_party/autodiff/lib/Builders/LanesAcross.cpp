@@ -1,13 +1,13 @@
 //===- LanesAcross.cpp - Conditions on lanes, without one axis ------------===//
 //
 // Whether a condition holds for some lane x along an axis. Comparisons of a
-// position with what is the same in all of these lanes are bounds of x,
+// position with a value that is the same in all of these lanes are bounds of x,
 //
-//   p + x ≤ u    and    l ≤ q + x,    0 ≤ x < extent,
+//     p + x ≤ u    and    l ≤ q + x,    0 ≤ x < extent,
 //
-// and some x fulfils them if every lower bound is no more than every upper one
-// (Fourier and Motzkin; exact, for the coefficients of x are one). Of other
-// conditions the lanes are counted.
+// and some x fulfils them if every lower bound is at most every upper one
+// (Fourier and Motzkin; this is exact, since the coefficients of x are one).
+// For other conditions, the lanes where they hold are counted.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Builders/LanesAcross.h"
@@ -25,15 +25,15 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// position + x ≤ limit + slack, or, `isLower`, limit ≤ position + x + slack.
-/// Both are without the axis.
+/// position + x ≤ limit + slack, or if `isLower`, limit ≤ position + x + slack.
+/// Position and limit lack the axis.
 struct Bound {
   bool isLower;
   Value position, limit;
   int64_t slack;
 };
 
-/// The parts of a conjunction, seen along an axis.
+/// The conditions of a conjunction, sorted by whether they vary along an axis.
 class Conjunction {
 public:
   Conjunction(OpBuilder &b, Location loc, Value condition, unsigned axis,
@@ -43,9 +43,9 @@ public:
     collect(condition);
   }
 
-  /// Where it holds for some lane along the axis.
+  /// Emits whether it holds for some lane along the axis.
   Value eliminate();
-  /// Whether the lanes where it holds are the first ones (the last ones).
+  /// Whether the lanes where it holds are the first ones (or the last ones).
   bool holdsFirst(bool last) const;
 
 private:
@@ -62,10 +62,10 @@ private:
   int64_t extent;
   SmallVectorImpl<ScalarExpr> *assumed;
   SmallVector<Bound> bounds;
-  /// The conditions that differ along the axis, and whether all are bounds.
+  /// The conditions that vary along the axis, and whether all are bounds.
   SmallVector<Value> varying;
   bool isBounded = true;
-  /// What must hold without the axis; null: nothing.
+  /// The conjunction of the others, without the axis; null if there are none.
   Value required;
 };
 } // namespace
@@ -74,7 +74,7 @@ private:
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// Whether both are computed alike.
+/// Whether both are results of the same computation.
 static bool isSame(Value a, Value b) {
   if (a == b)
     return true;
@@ -88,7 +88,7 @@ static bool isSame(Value a, Value b) {
              /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
 }
 
-/// The operation that computes a tile before it is repeated and expanded.
+/// The operation that computes a tile before broadcasts and expand_dims.
 static Operation *findCore(Value tile) {
   Operation *op = tile.getDefiningOp();
   while (isa_and_nonnull<triton::BroadcastOp, triton::ExpandDimsOp>(op))
@@ -96,7 +96,7 @@ static Operation *findCore(Value tile) {
   return op;
 }
 
-/// An operand of what computes `tile`, repeated and expanded as it is.
+/// Broadcasts an operand of `core` like `tile`, which is computed by `core`.
 static Value liftOperand(OpBuilder &b, Value tile, Value operand,
                          Operation *core) {
   Operation *op = tile.getDefiningOp();
@@ -126,8 +126,8 @@ void Conjunction::collect(Value condition) {
   isBounded &= addBounds(condition);
 }
 
-/// Whether `condition` is a comparison of a position along the axis with what
-/// is the same in all lanes there.
+/// Whether `condition` compares a position along the axis with a value that is
+/// the same in all lanes there; adds it as a bound.
 bool Conjunction::addBounds(Value condition) {
   auto comparison = dyn_cast_or_null<arith::CmpIOp>(findCore(condition));
   if (!comparison)
@@ -177,7 +177,8 @@ void Conjunction::require(Value holds) {
   required = bothHold(b, loc, required, holds);
 }
 
-/// A number that a launch knows, and that is the same in all programs.
+/// The expression of a number that a launch knows and that is the same in all
+/// programs.
 static std::optional<ScalarExpr> findOfLaunch(Value value) {
   DenseIntElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)) && constant.isSplat())
@@ -188,7 +189,8 @@ static std::optional<ScalarExpr> findOfLaunch(Value value) {
   return number && !number->dependsOnProgramId() ? number : std::nullopt;
 }
 
-/// low ≤ high + slack. Of a launch it is assumed: it has some live lane.
+/// Requires low ≤ high + slack. If a launch knows both, it is assumed: the
+/// launch has a live lane.
 void Conjunction::requireOrder(Value low, Value high, int64_t slack) {
   std::optional<ScalarExpr> least = findOfLaunch(low);
   std::optional<ScalarExpr> most = findOfLaunch(high);
@@ -223,7 +225,7 @@ void Conjunction::requireOrder(const Bound &lower, const Bound &upper) {
 /// Whether `condition` holds for some lane along `axis`, by counting.
 static Value count(OpBuilder &b, Location loc, Value condition, unsigned axis) {
   auto type = cast<RankedTensorType>(condition.getType());
-  // Where other lanes are the same, once.
+  // Along other axes where all lanes are the same, one of them is enough.
   for (unsigned other = 0; other < type.getRank(); ++other) {
     if (other == axis || !isUniformAlong(condition, other))
       continue;

@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// `tile` with zeros behind each of its elements along `axis`, so that it is
-/// `factor` times as long.
+/// `tile` with zeros inserted behind each element along `axis`, so that the
+/// axis is `factor` times as long.
 static Value spread(OpBuilder &b, Location loc, Value tile, unsigned axis,
                     int64_t factor) {
   auto type = cast<RankedTensorType>(tile.getType());

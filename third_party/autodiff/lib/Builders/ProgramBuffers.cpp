@@ -26,7 +26,7 @@ static Value linearIndices(OpBuilder &b, Location loc, RankedTensorType type) {
       type.getNumElements());
   if (type.getRank() == 1)
     return flat;
-  // Built per axis: a reshaped range would cost a layout conversion.
+  // Axis by axis: reshaping a range would cost a layout conversion.
   Value sum;
   int64_t stride = type.getNumElements();
   for (auto [axis, size] : llvm::enumerate(type.getShape())) {
@@ -54,7 +54,7 @@ static Value wide(OpBuilder &b, Location loc, Value value) {
   return castInteger(b, loc, value, b.getI64Type());
 }
 
-/// The number of this program within the grid, and the number of programs.
+/// The number of this program in the whole grid, and the number of programs.
 static std::pair<Value, Value> linearProgramId(OpBuilder &b, Location loc) {
   if (!findVariable(loc).empty())
     loc = withVariable(loc, "program");

@@ -109,8 +109,8 @@ void Regrid::bindPrograms(const ProgramNumbers &programs) {
     bindDigit(digit, value, false);
 }
 
-/// What takes the place of a scalar that digits make up, a program id that the
-/// primal does not use, or a size of the grid; null for everything else.
+/// The new value of a scalar that is made of digits, of a program id that the
+/// forward does not use, or of a size of the grid; null for everything else.
 Value Regrid::ofDigit(Value source) {
   if (!source.getType().isSignlessInteger())
     return {};
@@ -142,7 +142,8 @@ Value Regrid::ofDigit(Value source) {
   return map.lookup(source);
 }
 
-/// The value of a number that is a digit or made up of such; null for others.
+/// The new value of a number that is a digit or made of digits; null for
+/// others.
 Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
   SmallVector<ScalarExpr> known;
   for (const Digit &digit : digits) {

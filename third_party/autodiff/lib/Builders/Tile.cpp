@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// `number`, of the element type of `type`, in every lane.
+/// `number`, in the element type of `type`, in every lane.
 static Value uniform(OpBuilder &builder, Location loc, Type type,
                      TypedAttr number) {
   if (auto tensor = dyn_cast<RankedTensorType>(type))
@@ -46,7 +46,7 @@ Tile mlir::autodiff::operator*(Tile a, Tile b) {
 Tile mlir::autodiff::operator/(Tile a, Tile b) {
   return a.make<arith::DivFOp>(a, b);
 }
-// TTIR has no negation of its own that every Triton version lowers.
+// TTIR has no negation that every Triton version lowers.
 Tile mlir::autodiff::operator-(Tile a) { return 0.0 - a; }
 Tile mlir::autodiff::operator+(Tile a, double b) { return a + a.constant(b); }
 Tile mlir::autodiff::operator-(double a, Tile b) { return b.constant(a) - b; }
@@ -296,7 +296,7 @@ Value mlir::autodiff::castFloat(OpBuilder &builder, Location loc, Value value,
     return arith::ExtFOp::create(builder, loc, type, value);
   if (fromWidth > toWidth)
     return arith::TruncFOp::create(builder, loc, type, value);
-  // f16 and bf16 meet in f32.
+  // f16 and bf16 are converted through f32.
   Value wide = castFloat(builder, loc, value, builder.getF32Type());
   return castFloat(builder, loc, wide, element);
 }

@@ -46,8 +46,8 @@ bool tadCompileCpu(const char *ir, size_t irSize, const char *fileName,
         },
         onError, user, gaveUp);
   };
-  // LLVM cannot select instructions for some of the vectors that it makes; it
-  // always can for the loops that they come from.
+  // LLVM cannot select instructions for some vectors that it makes itself. For
+  // scalar loops, it always can.
   bool gaveUp = false;
   if (attempt(/*vectorize=*/true, &gaveUp))
     return true;
@@ -81,7 +81,7 @@ const char *tadKernelSignature(const TadKernel *kernel) {
 
 bool tadLaunchCpu(TadKernel *kernel, uint32_t gx, uint32_t gy, uint32_t gz,
                   void **args, uint32_t threads, TadSink onError, void *user) {
-  // No recovery frame: generated code does not call into LLVM.
+  // Generated code does not call LLVM, so fatal errors need no recovery here.
   llvm::Error error = cpu::launch(*kernel->kernel, gx, gy, gz, args, threads);
   if (!error)
     return true;

@@ -6,10 +6,11 @@
 
 using namespace mlir::autodiff;
 
-/// Up to here, the caller's stack is deep enough.
+/// Up to this size, the caller's stack is deep enough.
 static constexpr size_t kShortText = size_t(64) << 10;
 static constexpr size_t kLeastStack = size_t(64) << 20;
-/// An operation has 25 characters at least, and takes up to 700 bytes of stack.
+/// An operation has at least 25 characters of text, and needs up to 700 bytes
+/// of stack.
 static constexpr size_t kStackPerCharacter = 128;
 
 bool mlir::autodiff::runOnDeepStack(size_t textSize,
@@ -26,7 +27,7 @@ bool mlir::autodiff::runOnDeepStack(size_t textSize,
     return nullptr;
   };
   pthread_t thread;
-  // Memory is taken as the stack grows.
+  // Memory is allocated as the stack grows.
   bool isRunning =
       !pthread_attr_setstacksize(&attributes,
                                  kLeastStack + kStackPerCharacter * textSize) &&

@@ -1,8 +1,8 @@
 //===- DeepStack.h - A stack for long kernels -------------------*- C++ -*-===//
 //
-// Walks from values to what they are computed from call themselves, and so do
-// LLVM's: a kernel is at most as deep as it is long. The stack of a caller is
-// good for some thousand operations in a row.
+// Walks from values to their operands are recursive, and so are LLVM's: the
+// recursion is at most as deep as a kernel is long. A caller's stack suffices
+// for a chain of some thousand operations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +13,11 @@
 
 namespace mlir::autodiff {
 
-/// Characters of a module for which there is a stack that is deep enough.
+/// The longest module for which there is a deep enough stack, in characters.
 constexpr size_t kLongestText = size_t(32) << 20;
 
-/// Runs `body` where the stack is deep enough for a module with that many
-/// characters: in another thread if it is long. False if there is no memory
+/// Runs `body` on a stack that is deep enough for a module with that many
+/// characters: for a long one, in another thread. False if there is no memory
 /// for that.
 bool runOnDeepStack(size_t textSize, llvm::function_ref<void()> body);
 

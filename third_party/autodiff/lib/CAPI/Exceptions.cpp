@@ -1,13 +1,14 @@
 //===- Exceptions.cpp - No exception leaves the library -------------------===//
 //
-// The library has a C++ runtime of its own, so that it runs beside any other
-// one, and its code is compiled without exceptions. What the standard library
-// throws (memory that cannot be had, say) must not reach callers, who have
-// another runtime: it ends the call as LLVM's fatal errors do (Session.cpp).
+// The library contains its own C++ runtime, so that it works beside any other
+// one, and its code is compiled without exceptions. If the standard library
+// throws (out of memory, say), the exception must not reach callers, who have
+// another runtime. Instead, the call ends as it does for LLVM's fatal errors
+// (Session.cpp).
 //
 // The linker replaces `__cxa_throw` by the function below (`--wrap`), so that
-// nothing is ever thrown, and tables for unwinding are left out. It replaces
-// `malloc`, too, of which MLIR takes for granted that it finds memory.
+// nothing is ever thrown, and unwind tables are not needed. It also replaces
+// `malloc`, since MLIR does not check whether it fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ extern "C" void *__wrap_malloc(size_t size) {
   return memory;
 }
 
-/// A function that was left out (Unused.c) was called.
+/// Called in place of functions that the linker left out (Unused.c).
 extern "C" [[noreturn]] void tadUnused(const char *name) {
   llvm::report_fatal_error(llvm::Twine("not in this build: ") + name,
                            /*gen_crash_diag=*/false);

@@ -85,15 +85,15 @@ Session::Session(const DialectRegistry &registry, const char *fileName)
 OwningOpRef<ModuleOp> Session::parse(const char *ir, size_t size) {
   if (failed(checkText(StringRef(ir, size), fileName, &context)))
     return nullptr;
-  // The lexer wants a terminating zero, which the caller's text may lack.
+  // The lexer needs a terminating zero, which the caller's text may lack.
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(StringRef(ir, size), fileName),
       llvm::SMLoc());
-  // Verifiers, too, count elements.
+  // Verifiers count elements, too, so checkTiles comes first.
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
-  // The lexer's errors do not all end the parser.
+  // After some errors of the lexer, the parser goes on.
   if (!module || hasErrors || failed(checkTiles(*module)) ||
       failed(verify(*module)))
     return nullptr;
@@ -114,9 +114,8 @@ struct Recovery {
 
 static thread_local Recovery *recovery = nullptr;
 
-// LLVM exits the process when its handler returns. Inside an entry point we
-// leave through longjmp instead; the frames in between hold nothing but memory,
-// which leaks.
+// LLVM exits the process when its handler returns. Inside an entry point,
+// longjmp leaves the call instead; memory of the frames in between leaks.
 void autodiff::giveUp(const char *reason) {
   if (!recovery)
     return;
@@ -128,8 +127,8 @@ static void handleFatalError(void *, const char *reason, bool) {
   autodiff::giveUp(reason);
 }
 
-/// Runs `body`; false if a fatal error ended it, of which `frame` has the
-/// reason. Then there may be no memory left for this thread to say so.
+/// Runs `body`; false if a fatal error ended it. `frame` then has the reason:
+/// there may be no memory left to report it in this thread.
 static bool runToTheEnd(llvm::function_ref<void()> body, Recovery &frame) {
   static std::once_flag installed;
   std::call_once(installed, [] {

@@ -44,20 +44,20 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// Runs `body`, which leaves what it has to say in `diagnostics`, and reports
-/// to `onError`. Its stack is deep enough for a module with that many
-/// characters; one that is too long is an error. A fatal error inside LLVM ends
-/// `body` early and counts as a failure; memory that it held then is lost. It
-/// is not reported where `gaveUp` takes note of it.
+/// Runs `body` with a stack that is deep enough for a module with that many
+/// characters; a module that is too long is an error. Errors are in
+/// `diagnostics` and go to `onError`. A fatal error inside LLVM ends `body`
+/// early and counts as a failure; memory that it held is lost. With `gaveUp`,
+/// it is noted there and not reported.
 bool runEntryPoint(size_t textSize,
                    llvm::function_ref<bool(std::string &diagnostics)> body,
                    TadSink onError, void *user, bool *gaveUp = nullptr);
 
-/// Ends the call into the library that this thread is in, for a reason; returns
-/// if it is in none.
+/// Ends the current call into the library in this thread, for a reason; returns
+/// if there is none.
 void giveUp(const char *reason);
 
-/// Hands `text` to a sink.
+/// Passes `text` to a sink.
 inline void emit(TadSink sink, StringRef text, void *user) {
   if (sink)
     sink(text.data(), text.size(), user);

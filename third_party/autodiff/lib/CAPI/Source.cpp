@@ -9,14 +9,14 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// The kernels of one text, or of several with `// -----` between, as those of
-/// one module. One that has the name of another gets a new one.
+/// Parses several texts, separated by `// -----`, into one module. Functions
+/// whose name is taken are renamed.
 static OwningOpRef<ModuleOp> parseAll(Session &session, llvm::StringRef text) {
   SmallVector<llvm::StringRef> parts;
   text.split(parts, kDefaultSplitMarker);
   OwningOpRef<ModuleOp> all;
   for (llvm::StringRef part : parts) {
-    // The parser wants to find an end.
+    // The parser needs a terminating zero.
     std::string ended = part.str();
     OwningOpRef<ModuleOp> module = session.parse(ended.c_str(), ended.size());
     if (!module)
@@ -28,7 +28,7 @@ static OwningOpRef<ModuleOp> parseAll(Session &session, llvm::StringRef text) {
     SymbolTable symbols(*all), own(*module);
     for (auto function :
          llvm::make_early_inc_range(module->getOps<triton::FuncOp>())) {
-      // Calls of it get its new name, too.
+      // Calls of the function are renamed, too.
       if (symbols.lookup(function.getSymName()) &&
           failed(own.renameToUnique(function, {&symbols})))
         return {};

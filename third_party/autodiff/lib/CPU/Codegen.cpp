@@ -45,8 +45,8 @@ cpu::createHostTarget(const CompileOptions &options, std::string &error) {
         (features.empty() ? "" : ",") +
         (std::string(feature.second ? "+" : "-") + feature.first().str());
   llvm::TargetOptions targetOptions;
-  // Every operation rounds for itself: products would be contracted with sums
-  // in one kernel and not in another.
+  // Every operation is rounded by itself: fusing products into sums would
+  // differ from kernel to kernel.
   targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, llvm::sys::getHostCPUName(), features, targetOptions,
@@ -84,7 +84,7 @@ FailureOr<cpu::CompileOptions> cpu::parseCompileOptions(Location loc,
   return options;
 }
 
-/// The argument types of the kernel as TTIR spells them.
+/// The kernel's argument types, in TTIR's spelling.
 static FailureOr<std::string> describeSignature(triton::FuncOp kernel) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -148,7 +148,8 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
   llvm::LLVMContext &context = module.getContext();
   llvm::Function *program = module.getFunction(name);
   program->setName(name + programSuffix);
-  // Parts of long kernels: in one piece they would take LLVM too long.
+  // The parts of a long kernel stay separate functions, since LLVM would take
+  // too long for one.
   for (llvm::Function &part : module)
     if (!part.isDeclaration()) {
       part.setLinkage(llvm::GlobalValue::InternalLinkage);
@@ -184,8 +185,9 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
   addConstant(module, name + ".stack", b.getInt64(getStackSize(*program)));
 }
 
-/// The module in the LLVM dialect. What fails when loops compute in place is
-/// tried once more with copies; only that attempt's errors count.
+/// The module in the LLVM dialect. If that fails with loops that update tiles
+/// in place, it is tried again with copies. Only the errors of the second
+/// attempt are reported.
 static OwningOpRef<ModuleOp> lower(ModuleOp module) {
   auto [vectorBits, vectorRegisters] = cpu::getVectorRegisters();
   for (bool copyCarried : {false, true}) {
@@ -208,7 +210,7 @@ static OwningOpRef<ModuleOp> lower(ModuleOp module) {
 FailureOr<cpu::CompiledObject> cpu::compile(ModuleOp module,
                                             const CompileOptions &options) {
   PassManager simpler(module.getContext());
-  // Decides what the arguments are.
+  // Descriptors become several arguments.
   simpler.addPass(createLowerDescriptors());
   simpler.nest<triton::FuncOp>().addPass(createDecomposeScaledDots());
   if (failed(simpler.run(module)))

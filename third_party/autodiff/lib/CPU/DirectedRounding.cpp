@@ -9,7 +9,7 @@
 using namespace mlir::autodiff::cpu;
 
 namespace {
-/// Rounds in a direction for as long as it lives.
+/// Sets the rounding mode during its lifetime.
 class Direction {
 public:
   explicit Direction(int mode) : before(std::fegetround()) {
@@ -22,8 +22,8 @@ private:
 };
 } // namespace
 
-/// Applies `function` under a rounding mode; the compiler knows of none, so
-/// that neither operands nor result may be known to it.
+/// Calls `function` in a rounding mode. The compiler does not know about modes,
+/// so neither operands nor result may be constants for it.
 template <int mode, typename T, typename... Args>
 static T rounded(T (*volatile function)(Args...), Args... args) {
   Direction direction(mode);

@@ -1,7 +1,7 @@
 //===- HoistAllocations.cpp - Buffers on the stack ------------------------===//
 //
-// Tiles are short-lived and many: buffers of one type that live one after the
-// other share a place, so that a long kernel stays within the caches.
+// Tiles are many and short-lived. Buffers of one type with disjoint lifetimes
+// share a place, so that a long kernel stays within the caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ public:
   }
 
 private:
-  /// The operation of the allocation's block that uses it last; null if that
-  /// cannot be told, as of what a loop carries on.
+  /// The last use of an allocation, as an operation of the allocation's block;
+  /// null if it is not known, as for buffers that loops carry.
   static Operation *findLastUse(memref::AllocOp allocation) {
     Block *block = allocation->getBlock();
     Operation *last = nullptr;

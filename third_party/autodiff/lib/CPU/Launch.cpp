@@ -1,7 +1,7 @@
 //===- Launch.cpp - Grids over threads ------------------------------------===//
 //
-// A pool of threads with large stacks: tiles live on them. The launching thread
-// works too where its own stack, which may be small, suffices.
+// A pool of threads with large stacks, since tiles are on the stack. The
+// launching thread works, too, if its own stack, which may be small, suffices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ struct Job {
   void **arguments;
   uint32_t grid[3];
   uint64_t count;
-  /// Programs are handed out this many at a time.
+  /// How many programs a thread takes at a time.
   uint64_t chunk;
   Launch launch;
   std::atomic<uint64_t> next{0};
@@ -64,8 +64,8 @@ struct Job {
 class Pool {
 public:
   static Pool &get() {
-    // Never destroyed: its threads outlive everything. A forked child has none
-    // of them and starts a pool of its own.
+    // Never destroyed: its threads may outlive everything. A forked child does
+    // not have the threads, and starts a pool of its own.
     static std::atomic<Pool *> instance{nullptr};
     static std::mutex mutex;
     Pool *pool = instance.load(std::memory_order_acquire);
@@ -170,13 +170,13 @@ private:
   uint64_t generation = 0;
   uint32_t workers = 0;
   bool stopping = false;
-  /// Reserved, not committed: what a thread never touches costs nothing.
+  /// Reserved, not committed: pages that are never touched cost nothing.
   uint64_t stackSize = 64ull << 20;
 };
 
 } // namespace
 
-/// What a kernel may take of the launching thread's stack, in bytes.
+/// How much of the launching thread's stack a kernel may use, in bytes.
 static constexpr uint64_t callerStack = 256u << 10;
 
 /// The number of threads that the environment or the machine allows.
@@ -214,7 +214,7 @@ Error mlir::autodiff::cpu::launch(const Kernel &kernel, uint32_t gx,
   bool joins = kernel.getStackSize() <= callerStack;
   if (joins && threads == 1)
     job.run();
-  // Room for the frames of library functions beside the tiles.
+  // Includes the frames of library functions.
   else if (Error error =
                Pool::get().run(job, threads - (joins ? 1 : 0),
                                kernel.getStackSize() + (1u << 20), joins))

@@ -16,8 +16,7 @@ using namespace mlir::autodiff::cpu;
 
 namespace {
 
-/// The linker shared by all kernels of the process; every kernel gets a library
-/// of its own in it.
+/// The linker for all kernels of the process; each gets its own library.
 struct Linker {
   std::unique_ptr<orc::LLJIT> jit;
   std::atomic<unsigned> count{0};
@@ -55,8 +54,8 @@ struct Kernel::Code {
 Kernel::Kernel(std::unique_ptr<Code> code) : code(std::move(code)) {}
 Kernel::~Kernel() = default;
 
-/// What generated code may call: the runtime, the C library's mathematics and
-/// its vector versions.
+/// Symbols that generated code may call: the runtime, the C library's
+/// mathematics and its vector versions.
 static Error addLibraries(orc::LLJIT &jit, orc::JITDylib &library) {
   char prefix = jit.getDataLayout().getGlobalPrefix();
   orc::SymbolMap symbols;
@@ -67,8 +66,8 @@ static Error addLibraries(orc::LLJIT &jit, orc::JITDylib &library) {
         JITSymbolFlags::Exported | JITSymbolFlags::Callable};
   if (Error error = library.define(orc::absoluteSymbols(std::move(symbols))))
     return error;
-  // Where there is no vector library, the compiler has not been told of one
-  // either, or the lookup says what is missing.
+  // On a system without vector library, the code generator does not use one
+  // either, or the lookup reports what is missing.
   for (const char *name : {"libmvec.so.1", "libm.so.6", "libc.so.6"}) {
     auto generator = orc::DynamicLibrarySearchGenerator::Load(name, prefix);
     if (generator)

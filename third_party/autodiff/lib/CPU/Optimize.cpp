@@ -1,8 +1,8 @@
 //===- Optimize.cpp - LLVM's optimizations of a kernel --------------------===//
 //
 // A kernel is one function, without profiles, coroutines or calls of its own.
-// Of LLVM's pipeline for a module, these are the passes that do something for
-// it, in the same order: the others would be a tenth of the library.
+// These are the passes of LLVM's module pipeline that do something for it, in
+// the same order. The others would make up a tenth of the library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +83,7 @@ static SimplifyCFGPass simplifyBranches() {
   return SimplifyCFGPass(SimplifyCFGOptions().convertSwitchRangeToICmp(true));
 }
 
-/// As buildFunctionSimplificationPipeline.
+/// As in LLVM's buildFunctionSimplificationPipeline.
 static void addSimplification(FunctionPassManager &passes) {
   auto hoist = [] { return LICMPass(LICMOptions()); };
   passes.addPass(SROAPass(SROAOptions::ModifyCFG));
@@ -129,7 +129,7 @@ static void addSimplification(FunctionPassManager &passes) {
   passes.addPass(InstCombinePass());
 }
 
-/// As buildModuleOptimizationPipeline.
+/// As in LLVM's buildModuleOptimizationPipeline.
 static void addVectorization(FunctionPassManager &passes, bool vectorize) {
   passes.addPass(DropUnnecessaryAssumesPass());
   passes.addPass(Float2IntPass());
@@ -209,13 +209,13 @@ LogicalResult cpu::optimize(llvm::Module &module, llvm::TargetMachine &target,
   llvm::ModuleAnalysisManager modules;
   PassInstrumentationCallbacks callbacks;
   cpu::skipUnsoundSROA(callbacks);
-  // Without the target, whose passes for other languages it would look for.
+  // Without the target, which would add passes for other languages.
   PassBuilder builder(nullptr, {}, std::nullopt, &callbacks);
   functions.registerPass([&] { return target.getTargetIRAnalysis(); });
   TargetLibraryInfoImpl library(target.getTargetTriple());
   cpu::addVectorFunctions(library, target);
   functions.registerPass([&] { return TargetLibraryAnalysis(library); });
-  // All that passes over functions and loops may ask for.
+  // The analyses that passes over functions and loops may ask for.
   modules.registerPass([] { return ProfileSummaryAnalysis(); });
   modules.registerPass([&] { return PassInstrumentationAnalysis(&callbacks); });
   modules.registerPass(

@@ -78,8 +78,8 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   lowering.copyCarried = options.copyCarried;
   pm.addPass(createTritonToLinalg(lowering));
 
-  // One structured function: bufferization and the stack layout want no calls
-  // and no branches.
+  // Bufferization and the stack layout need one structured function without
+  // calls and branches.
   pm.addPass(createLiftControlFlowToSCFPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
@@ -88,12 +88,12 @@ void cpu::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCSEPass());
 
   bufferization::OneShotBufferizePassOptions bufferize;
-  // Results of branches: vectors want their rows in one piece.
+  // For results of branches: vector accesses need contiguous rows.
   bufferize.unknownTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
   pm.addPass(createConvertLinalgToLoopsPass());
-  // Loops that compute in place carry no buffers then.
+  // Loops that update tiles in place then carry no buffers.
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createHoistAllocations());
   pm.addPass(createCSEPass());

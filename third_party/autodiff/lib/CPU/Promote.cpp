@@ -37,14 +37,14 @@ static APFloat widen(APFloat value) {
   return value;
 }
 
-/// Whether `op` makes a number of the bits of another one.
+/// Whether `op` reinterprets the bits of a number.
 static bool reinterprets(Operation *op) {
   auto call = dyn_cast<triton::ExternElementwiseOp>(op);
   return isa<arith::BitcastOp, triton::BitcastOp>(op) ||
          (call && call.getSymbol().contains("_as_"));
 }
 
-/// What is more than a change of types cannot be promoted.
+/// Operations that depend on the type cannot be promoted.
 static LogicalResult refuse(Operation *op) {
   if (reinterprets(op) && (holdsFloats(op->getOperand(0).getType()) ||
                            holdsFloats(op->getResult(0).getType())))
@@ -71,7 +71,7 @@ static Operation *createFunction(OpBuilder &b, Location loc, StringRef name,
   return nullptr;
 }
 
-/// Inline assembly becomes arithmetic, approximations what they approximate.
+/// Inline assembly becomes arithmetic, without approximations.
 static LogicalResult lift(triton::ElementwiseInlineAsmOp op) {
   std::optional<PtxInstruction> instruction = parsePtxInstruction(op);
   if (!instruction) {
@@ -103,7 +103,8 @@ static LogicalResult lift(triton::ElementwiseInlineAsmOp op) {
   return success();
 }
 
-/// What came of assembly may be single instructions, which are lifted then.
+/// The arithmetic may contain single instructions as assembly, which are
+/// replaced in a second round.
 static LogicalResult liftAll(ModuleOp module) {
   for (unsigned round = 0; round < 2; ++round) {
     SmallVector<triton::ElementwiseInlineAsmOp> assembly;

@@ -9,7 +9,7 @@
 
 using namespace mlir::autodiff::cpu;
 
-/// Where a message comes from, as Triton writes it.
+/// The program that a message comes from, in Triton's format.
 static std::string describeProgram(const ProgramContext &context) {
   char text[64];
   std::snprintf(text, sizeof(text), "pid (%d, %d, %d)", context.programId[0],
@@ -49,8 +49,8 @@ static void printInt(ProgramContext *context, const char *prefix,
   std::fflush(stdout);
 }
 
-/// Rounds to nearest even. For processors without bf16, LLVM keeps such numbers
-/// in f32 between operations, and libgcc has this function from version 13 on.
+/// Rounds to nearest even. On processors without bf16, LLVM computes with f32,
+/// and libgcc only has this function from version 13 on.
 static __bf16 truncToBFloat16(float value) {
   uint32_t bits = llvm::bit_cast<uint32_t>(value);
   uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);

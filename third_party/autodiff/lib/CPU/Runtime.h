@@ -12,7 +12,7 @@
 
 namespace mlir::autodiff::cpu {
 
-/// What the programs of one launch share.
+/// Data that the programs of one launch share.
 struct Launch {
   std::mutex mutex;
   /// The first assertion that failed.

@@ -1,6 +1,6 @@
 //===- SpecialFunctions.cpp - What the C library's mathematics lacks ------===//
 //
-// Computed in f64; the f32 versions round.
+// Computed in f64; the f32 versions round the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace mlir::autodiff::cpu;
 /// 1/(√π(x + (1/2)/(x + 1/(x + (3/2)/(x + …))))).
 static double erfcx(double x) {
   if (x < 6) {
-    // x² in two parts: the second corrects what rounding the first lost.
+    // x² in two parts: the second is the rounding error of the first.
     double square = x * x, rest = std::fma(x, x, -square);
     return std::exp(square) * (1 + rest) * std::erfc(x);
   }
@@ -27,8 +27,8 @@ static double erfcx(double x) {
   return 0.5 * M_2_SQRTPI / tail;
 }
 
-/// The x with erfc(x) = p, by Newton's method in the logarithm of erfc, which
-/// is nearly a parabola: every start converges.
+/// The x with erfc(x) = p, by Newton's method for ln erfc, which is nearly a
+/// parabola: it converges from every start.
 static double erfcinv(double p) {
   if (!(p >= 0 && p <= 2))
     return std::numeric_limits<double>::quiet_NaN();
@@ -109,7 +109,8 @@ namespace {
 template <typename T>
 using Narrow = std::conditional_t<std::is_same_v<T, double>, float, T>;
 
-/// Adds a function of doubles under `name`, and of floats with an f behind it.
+/// Adds a function on doubles under `name`, and one on floats with an f behind
+/// the name.
 class Table {
 public:
   template <auto function> void add(const std::string &name) {

@@ -1,11 +1,11 @@
 //===- SplitKernels.cpp - Long kernels in several functions ---------------===//
 //
-// Every tile is a nest of loops, and a kernel a sequence of nests. Much of what
-// LLVM asks about a loop goes back over all that stands before it, so that its
+// Every tile is a loop nest, and a kernel is a sequence of nests. Many of
+// LLVM's analyses of a loop go back over all code before it, so that compile
 // time grows with the square of the number of loops in a function. In long
-// kernels each nest becomes a function of its own; equal ones, as unrolled code
-// has them, become one function. So do runs of calls of them. Kernels of usual
-// length stay in one piece.
+// kernels, each nest becomes a function. Equal nests, as in unrolled code,
+// share one. Sequences of calls become functions, too. Kernels of usual length
+// stay in one piece.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ static unsigned countLoops(Operation &op) {
   return count;
 }
 
-/// What every function has for itself: constants, and views of buffers. The
-/// buffers are all the kernel's.
+/// Operations that every function clones: constants, and views of buffers. All
+/// buffers are the kernel's.
 static bool isCopied(Operation *op) {
   if (matchPattern(op, m_Constant()) || isa<memref::GetGlobalOp>(op))
     return true;
@@ -46,7 +46,7 @@ static bool isCopied(Operation *op) {
          });
 }
 
-/// Whether the value is a buffer of which no other value is known to be a part.
+/// Whether the value is a buffer that may be a part of another one.
 static bool isView(Value value) {
   return isa<MemRefType>(value.getType()) &&
          !value.getDefiningOp<memref::AllocaOp>();
@@ -72,7 +72,7 @@ static llvm::hash_code computeHash(func::FuncOp function) {
 
 namespace {
 
-/// Takes one kernel apart.
+/// Splits one kernel.
 class Splitter {
 public:
   Splitter(func::FuncOp kernel, unsigned longest)
@@ -96,8 +96,9 @@ public:
   }
 
 private:
-  /// Adds what `value` needs from outside of the nest to `captured`, and what
-  /// the function makes again to `copied`, in the order of their dependences.
+  /// Adds the values from outside of the nest that `value` needs to `captured`,
+  /// and the operations that the function clones to `copied`, in the order of
+  /// dependences.
   static void capture(Value value, SetVector<Value> &captured,
                       SetVector<Operation *> &copied) {
     Operation *op = value.getDefiningOp();
@@ -112,14 +113,16 @@ private:
     copied.insert(op);
   }
 
-  /// LLVM's time also grows with the square of the length of a block: runs of
-  /// `longest` calls, and what stands between them, become functions as well.
+  /// LLVM's time also grows with the square of a block's length: sequences of
+  /// `longest` calls, with the operations between them, become functions as
+  /// well.
   void splitCalls(Block &block) {
     SmallVector<Operation *> run;
     unsigned calls = 0;
     for (Operation &op :
          llvm::make_early_inc_range(block.without_terminator())) {
-      // What is copied needs nothing of the run, so that it may stay before it.
+      // Cloned operations need nothing of the sequence, so they may stay before
+      // it.
       if (isa<memref::AllocaOp>(op) || isCopied(&op))
         continue;
       run.push_back(&op);
@@ -131,7 +134,7 @@ private:
     }
   }
 
-  /// Puts a call of a function in the place of some operations of a block.
+  /// Replaces some operations of a block by a call of a new function.
   void outline(ArrayRef<Operation *> ops) {
     SetVector<Value> used;
     for (Operation *op : ops) {
@@ -152,7 +155,7 @@ private:
               return inside.contains(block->findAncestorOpInBlock(*user));
             }))
           results.push_back(result);
-    // Buffers come in by their places alone: then none is part of another one.
+    // Only whole buffers are passed, so that none is part of another one.
     if (llvm::any_of(captured, isView) || llvm::any_of(results, isView))
       return;
 
@@ -182,7 +185,7 @@ private:
       op->erase();
   }
 
-  /// The function, or an equal one that is there already.
+  /// The function, or an equal one that exists already.
   func::FuncOp intern(OwningOpRef<func::FuncOp> function) {
     SmallVector<func::FuncOp, 1> &alike = parts[computeHash(*function)];
     for (func::FuncOp other : alike)

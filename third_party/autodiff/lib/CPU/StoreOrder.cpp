@@ -1,9 +1,10 @@
 //===- StoreOrder.cpp - Code that LLVM's SROA breaks ----------------------===//
 //
-// A variable that one block writes in parts, each a vector, and one load reads
-// as a whole, becomes a tree of shuffles. LLVM 22 puts them where the part with
-// the highest address is stored, though a part that is stored later may not be
-// computed yet. (Later releases put them behind all stores.)
+// LLVM's SROA turns a variable into shuffles, if one block writes vectors to
+// parts of it and one load reads it as a whole. LLVM 22 inserts the shuffles
+// where the part with the highest address is stored, though a part that is
+// stored later may not be computed yet. (Later releases insert them behind all
+// stores.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 using namespace llvm;
 
 namespace {
-/// A load or store of a vector in a variable; in bytes.
+/// A vector load or store in a variable; offsets in bytes.
 struct Access {
   Instruction *instruction;
   int64_t begin, end;
@@ -26,7 +27,7 @@ struct Access {
     return begin < other.end && other.begin < end;
   }
 };
-/// Of a variable, in program order within each block.
+/// The accesses of a variable, in program order within each block.
 struct Accesses {
   std::vector<Access> loads, stores;
 };
@@ -56,8 +57,8 @@ static DenseMap<const Value *, Accesses> findAccesses(Function &function) {
   return result;
 }
 
-/// Whether the parts that a load puts together are stored in another order than
-/// that of their addresses.
+/// Whether the parts that a load combines are not stored in the order of their
+/// addresses.
 static bool isOutOfOrder(const Access &whole, const Accesses &accesses) {
   if (count_if(accesses.loads,
                [&](const Access &load) { return load.overlaps(whole); }) > 1)

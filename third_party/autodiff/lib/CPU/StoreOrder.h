@@ -9,8 +9,7 @@ class PassInstrumentationCallbacks;
 
 namespace mlir::autodiff::cpu {
 
-/// Keeps SROA from functions in which it would use vectors before they are
-/// defined.
+/// Skips SROA in functions where it would use vectors before they are defined.
 void skipUnsoundSROA(llvm::PassInstrumentationCallbacks &callbacks);
 
 } // namespace mlir::autodiff::cpu

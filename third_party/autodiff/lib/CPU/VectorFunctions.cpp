@@ -1,10 +1,10 @@
 //===- VectorFunctions.cpp - The C library's functions of vectors ---------===//
 //
-// They round otherwise than the scalar ones, and what LLVM vectorizes depends
-// on what is around it. A backward kernel that computes a value again has to
-// get the very same number, or it takes another branch than the forward where
-// two values are equal. So there is one vector function for each scalar one,
-// and single elements are computed by it too.
+// Vector functions round differently from scalar ones, and whether LLVM
+// vectorizes depends on the surrounding code. A backward kernel that computes a
+// value again has to get exactly the same number; otherwise it may take another
+// branch than the forward where two values are equal. So every scalar function
+// is computed by a vector function, also for single elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ struct VectorFunction {
 };
 } // namespace
 
-/// The letter by which vector functions are told apart, and the bits of their
-/// vectors.
+/// The letter in the names of vector functions for this machine, and the width
+/// of their vectors.
 static std::optional<std::pair<char, unsigned>>
 findVariant(const TargetMachine &target) {
   const Triple &triple = target.getTargetTriple();
@@ -81,7 +81,8 @@ void mlir::autodiff::cpu::addVectorFunctions(TargetLibraryInfoImpl &library,
   library.addVectorizableFunctions(descriptions);
 }
 
-/// Calls `function` with the operands in every lane and takes the first result.
+/// Calls `function` with the operands in every lane, and takes the first
+/// result.
 static void replaceCall(IntrinsicInst *call, const VectorFunction &function) {
   IRBuilder<> b(call);
   Type *type =

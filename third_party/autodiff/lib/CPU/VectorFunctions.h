@@ -14,7 +14,7 @@ namespace mlir::autodiff::cpu {
 /// Tells the vectorizer of the vector functions that this machine has.
 void addVectorFunctions(llvm::TargetLibraryInfoImpl &library,
                         const llvm::TargetMachine &target);
-/// Calls them for what was not vectorized too.
+/// Uses them for scalar calls that were not vectorized, too.
 void useVectorFunctions(llvm::Module &module,
                         const llvm::TargetMachine &target);
 

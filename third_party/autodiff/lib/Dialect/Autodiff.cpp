@@ -57,7 +57,7 @@ LogicalResult autodiff::CustomVjpOp::verify() {
                       getInputs().getTypes(), "input");
 }
 
-/// A launch has one number for all programs.
+/// Sizes are the same for all programs of a launch.
 static LogicalResult verifySize(Operation *op, autodiff::ExprAttr size) {
   using Kind = autodiff::ExprKind;
   bool varies = size.hasSubexpression([](autodiff::ExprAttr part) {

@@ -13,7 +13,7 @@ using Kind = ExprKind;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// How many operands a kind of expression has, and what its number is.
+/// How many operands a kind of expression has, and what its number means.
 struct Shape {
   unsigned operands;
   enum Number { None, Any, Axis, Index } number;
@@ -60,7 +60,7 @@ static Shape shapeOf(Kind kind) {
   llvm_unreachable("unknown kind");
 }
 
-/// Whether nothing but its name says what it is.
+/// Whether an expression is just a name, without operands or number.
 static bool isWord(Kind kind) {
   Shape shape = shapeOf(kind);
   return shape.operands == 0 && shape.number == Shape::None;
@@ -150,7 +150,7 @@ SmallVector<ExprAttr> mlir::autodiff::toExpressions(ArrayAttr array) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// How tightly an operator binds; 0 if it stands before its operands.
+/// The precedence of an operator; 0 if it is written in front of its operands.
 static unsigned getPrecedence(Kind kind) {
   switch (kind) {
   case Kind::Add:
@@ -163,7 +163,8 @@ static unsigned getPrecedence(Kind kind) {
   }
 }
 
-/// `isTight`: an operator as tight as this would take one of the operands.
+/// `isTight`: whether an operand with an operator of the same precedence needs
+/// parentheses.
 static void printOperand(AsmPrinter &printer, ExprAttr operand, Kind kind,
                          bool isTight) {
   unsigned inner = getPrecedence(operand.getKind());
@@ -208,7 +209,7 @@ void mlir::autodiff::printExpr(AsmPrinter &printer, ExprAttr expr) {
   }
 }
 
-/// The parts of a word like `arg3`; a number of -1 if it has none.
+/// Splits a word like `arg3`; the number is -1 if there is none.
 static std::pair<llvm::StringRef, int64_t> splitWord(llvm::StringRef word) {
   llvm::StringRef name = word.rtrim("0123456789");
   int64_t number = -1;
@@ -228,7 +229,7 @@ static ParseResult parseArgument(AsmParser &parser, int64_t &number) {
   return success();
 }
 
-/// What stands in parentheses after the name of `kind`.
+/// Parses the operands in parentheses behind the name of `kind`.
 static ParseResult parseOperands(AsmParser &parser, Kind kind, int64_t &number,
                                  SmallVectorImpl<ExprAttr> &operands) {
   Shape shape = shapeOf(kind);
@@ -254,7 +255,7 @@ static ParseResult parseOperands(AsmParser &parser, Kind kind, int64_t &number,
   return parser.parseRParen();
 }
 
-/// What no operator takes apart.
+/// Parses an expression without binary operators.
 static FailureOr<ExprAttr> parsePrimary(AsmParser &parser) {
   MLIRContext *context = parser.getContext();
   llvm::SMLoc loc = parser.getCurrentLocation();
@@ -307,7 +308,7 @@ static std::optional<Kind> parseOperator(AsmParser &parser,
                                                 : std::nullopt;
 }
 
-/// Operands of operators that bind as tightly as this or tighter.
+/// Parses operators of this precedence or a higher one.
 static FailureOr<ExprAttr> parseOperation(AsmParser &parser,
                                           unsigned precedence) {
   if (precedence > 2)

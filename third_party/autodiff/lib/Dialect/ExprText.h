@@ -7,12 +7,12 @@
 
 namespace mlir::autodiff {
 
-/// An expression without its brackets, for attributes that are made of such.
+/// An expression without brackets, for attributes that contain expressions.
 void printExpr(AsmPrinter &printer, ExprAttr expr);
 ParseResult parseExpr(AsmParser &parser, ExprAttr &expr);
 
-/// A list of attributes without their names: `[arg0, 4]`, `[<1 x 8>]`. A reach
-/// that nobody knows is a question mark.
+/// A list of attributes without their names: `[arg0, 4]`, `[<1 x 8>]`. An
+/// unknown reach is a question mark.
 template <typename AttrT>
 void printList(AsmPrinter &printer, ArrayRef<AttrT> list) {
   printer << "[";

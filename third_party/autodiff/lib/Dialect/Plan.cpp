@@ -44,7 +44,7 @@ void mlir::autodiff::printNumbers(OpAsmPrinter &printer, Operation *,
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// Where an item has its place: by kind, and by number within that.
+/// The position of an item in a plan: by kind, then by number.
 static std::pair<int, unsigned> placeOf(Operation *item) {
   return llvm::TypeSwitch<Operation *, std::pair<int, unsigned>>(item)
       .Case([](RearrangedOp) { return std::pair(0, 0u); })
@@ -62,7 +62,7 @@ static std::pair<int, unsigned> placeOf(Operation *item) {
       .Default(std::pair(10, 0u)); // what to ask for next
 }
 
-/// Whether two items say the same kind of thing about the same thing.
+/// Whether two items describe the same thing.
 static bool clash(Operation *one, Operation *other) {
   if (auto check = dyn_cast<CheckOp>(one))
     if (auto another = dyn_cast<CheckOp>(other))
@@ -122,7 +122,7 @@ LaunchOp PlanOp::launch(FunctionOpInterface kernel) {
   return launch;
 }
 
-/// The item that says what an operand is.
+/// The item that describes an operand.
 static Operation *findDescription(PlanOp plan, OperandAttr operand) {
   auto isAbout = [&](Operation &item) {
     unsigned index = operand.getIndex();

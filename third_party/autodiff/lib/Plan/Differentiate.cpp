@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// What was derived before lacks what passes leave for one another.
+/// Kernels that were derived before lack attributes that passes rely on.
 static LogicalResult checkRoles(ModuleOp module) {
   for (auto function : module.getOps<triton::FuncOp>())
     if (function->hasAttr(kRoleAttr))
@@ -25,11 +25,12 @@ static LogicalResult checkRoles(ModuleOp module) {
   return success();
 }
 
-/// Notes what is known of parts of descriptors in a launch: Triton specializes
-/// kernels for integers, but not for these.
+/// Notes the known values of components of descriptors in a launch: Triton
+/// specializes kernels for integer arguments, but not for these.
 static LogicalResult markDescriptors(triton::FuncOp kernel,
                                      const Request &request) {
-  // As the plan numbers arguments: a descriptor is a pointer and a padding.
+  // Arguments as the plan numbers them: a descriptor is a pointer and a
+  // padding.
   llvm::DenseMap<unsigned, unsigned> integers;
   unsigned number = 0;
   for (BlockArgument argument : kernel.getArguments()) {
@@ -70,7 +71,7 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
     if (failed(importRule(rule, module)))
       return failure();
   PassManager pm(module.getContext());
-  // After each pass it takes as long as all passes; the tests do so.
+  // To verify after each pass takes as long as all passes; tests do so.
   pm.enableVerifier(false);
   triton::FuncOp primal = getPrimal(module);
   recordPasses(pm);

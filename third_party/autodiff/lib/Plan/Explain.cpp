@@ -98,7 +98,7 @@ static Object describe(MLIRContext *context, const LinearForm::Term &term,
   return object;
 }
 
-/// Where an access of the primal goes.
+/// The memory that an access of the user's kernel goes to.
 static Object describe(Operation *access) {
   Value pointer = getAccessedPointer(access);
   auto tile = dyn_cast<RankedTensorType>(pointer.getType());
@@ -135,7 +135,8 @@ Array Explainer::explainGradients() {
   return gradients;
 }
 
-/// What computes a value, past conversions and changes of shape.
+/// The name of a value's computation, looking through conversions and changes
+/// of shape.
 static StringRef findSource(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     bool passes = isa<triton::SplatOp, triton::ExpandDimsOp, triton::ReshapeOp,
@@ -218,8 +219,8 @@ Array Explainer::explainInactive() {
   return inactive;
 }
 
-/// Products of the primal that Triton gets wrong, and the forward that was
-/// derived does not.
+/// Products that Triton computes wrongly in the user's kernel, but not in the
+/// derived forward.
 Array Explainer::explainMiscomputed() {
   Array products;
   primal.walk([&](triton::DotOp dot) {

@@ -7,10 +7,10 @@
 
 namespace mlir::autodiff {
 
-/// The facts behind a plan, for people: how each gradient's argument is
-/// addressed, what buffers hold, what the backward reads again, and which
-/// arguments have no gradient. Why, remarks say. docs/plan.md describes
-/// them. `forward` may be null.
+/// The facts of a plan, for people: how each gradient's argument is addressed,
+/// what buffers hold, what the backward loads, and which arguments have no
+/// gradient. The reasons are in remarks. docs/plan.md describes the format.
+/// `forward` may be null.
 llvm::json::Object explain(triton::FuncOp primal, triton::FuncOp forward,
                            ArrayRef<triton::FuncOp> backwards);
 

@@ -1,8 +1,8 @@
 //===- FunctionPipeline.cpp - The passes from a function to its gradient --===//
 //
-// A function of a kernel is differentiated as a kernel is, but nothing may be
-// in memory: the forward saves nothing, and loops run again where a kernel has
-// tapes.
+// A function that kernels call is differentiated like a kernel, but without
+// memory: the forward saves nothing, and loops run again where a kernel would
+// have tapes.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Differentiate.h"

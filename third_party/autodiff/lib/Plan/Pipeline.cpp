@@ -1,7 +1,8 @@
 //===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
 //
-// Three parts: rearrange (a kernel becomes one that does the same in another
-// launch), derive (it becomes a plan) and schedule (that becomes another one).
+// The pipeline has three stages. Rearrange: a kernel becomes one that does the
+// same in another launch. Derive: it becomes a plan. Schedule: the plan becomes
+// one whose gradients need fewer atomics and less memory traffic.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Differentiate.h"
@@ -17,7 +18,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Adds passes as far as one of them, the last, and what cleans up after it.
+/// Collects passes up to the last one that was asked for, and the cleanup after
+/// it.
 class Passes {
 public:
   Passes(OpPassManager &pm, llvm::StringRef last) : pm(pm), last(last) {}
@@ -25,7 +27,7 @@ public:
   void add(std::unique_ptr<Pass> pass) { add(std::move(pass), false); }
   void addToKernels(std::unique_ptr<Pass> pass) { add(std::move(pass), true); }
   void clean();
-  /// Whether the last pass, if one is named, has come.
+  /// Whether the last pass, if one is named, has been added.
   bool isComplete() const { return last.empty(); }
 
 private:
@@ -113,7 +115,7 @@ static Options withAtomic(const Request &request, Options options) {
 // The parts
 //===----------------------------------------------------------------------===//
 
-/// A form of the kernel that the other parts know, and what its stores do.
+/// Normalizes the kernel for the other stages, and notes what its stores do.
 static void addNormalize(Passes &passes, const Request &request) {
   if (request.allows(Request::Schedule::Interchange))
     passes.addToKernels(createHoldLoops());
@@ -126,8 +128,8 @@ static void addNormalize(Passes &passes, const Request &request) {
   passes.add(createMarkStores());
 }
 
-/// From the kernel to one that does the same in another launch, from which
-/// better backwards are derived.
+/// Rearrange: from the kernel to one that does the same in another launch, and
+/// has a better backward.
 static void addRearrange(Passes &passes, const Request &request) {
   if (!request.assume || !request.scheduled)
     return;
@@ -146,9 +148,9 @@ static void addRearrange(Passes &passes, const Request &request) {
     passes.add(createFlattenReturns());
 }
 
-/// From the kernel to an unscheduled plan: an augmented forward, if one is
-/// needed, and one backward on the forward's grid, whose contributions to
-/// gradients are still operations of ours.
+/// Derive: from the kernel to an unscheduled plan: an augmented forward, if one
+/// is needed, and one backward on the forward's grid, in which contributions to
+/// gradients are still `autodiff.accumulate`.
 static void addDerive(Passes &passes, const Request &request) {
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());
@@ -172,7 +174,7 @@ static void addDerive(Passes &passes, const Request &request) {
   passes.add(createMarkLive());
   passes.add(createTape());
   passes.clean();
-  // Who stores where is noted in the forward.
+  // For debugging, the forward notes which program stores to an element.
   passes.add(createResiduals(
       ResidualsOptions{request.saves(), request.reload, request.check}));
   passes.clean();
@@ -184,9 +186,9 @@ static void addDerive(Passes &passes, const Request &request) {
   passes.add(createListLaunches());
 }
 
-/// Lets contributions meet in fewer places and passes over memory.
+/// Merges contributions, so that fewer are added and memory is read less often.
 static void addGather(Passes &passes, const Request &request) {
-  // What loops need from outside is then seen to be there.
+  // Loop-invariant values are then seen to be available.
   passes.addToKernels(createLoopInvariantCodeMotionPass());
   passes.addToKernels(createOrderLoops());
   passes.clean();
@@ -201,7 +203,7 @@ static void addGather(Passes &passes, const Request &request) {
     passes.add(createGatherWindows(withAtomic(request, windows)));
     passes.clean();
   }
-  // What it leaves over meets in atomics.
+  // Contributions that it does not merge are added atomically.
   if (request.allows(Request::Schedule::Merge)) {
     MergeGatheredOptions gathered;
     gathered.deterministic = request.deterministic;
@@ -210,7 +212,7 @@ static void addGather(Passes &passes, const Request &request) {
   }
 }
 
-/// Makes other grids of the backward's.
+/// Lets backward kernels run on other grids.
 static void addRegrid(Passes &passes, const Request &request) {
   if (request.allows(Request::Schedule::Interchange)) {
     passes.add(createInterchange(withAtomic(request, InterchangeOptions())));
@@ -229,8 +231,8 @@ static void addRegrid(Passes &passes, const Request &request) {
   }
 }
 
-/// From a plan to one whose kernels Triton can compile. If it is to be as it
-/// was derived, only what has to be done is.
+/// Schedule: from a plan to one whose kernels Triton can compile. If the
+/// request says so, only what is necessary is done.
 static void addSchedule(Passes &passes, const Request &request) {
   if (request.scheduled) {
     addGather(passes, request);
@@ -248,7 +250,7 @@ static void addSchedule(Passes &passes, const Request &request) {
     passes.clean();
     passes.add(createDivideTiles());
   }
-  // Checks look at each access themselves.
+  // Bounds checks mask each access themselves.
   passes.add(createConfineGradients(ConfineGradientsOptions{!request.check}));
   if (request.scheduled)
     passes.add(createTallySums());
@@ -313,7 +315,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
 
 using BuildStage = void (*)(Passes &passes, const Request &request);
 
-/// Makes some stages, one after the other, a pipeline of textual ones.
+/// Registers a sequence of stages as a named pipeline.
 static void registerStages(llvm::StringRef name, llvm::StringRef description,
                            std::vector<BuildStage> stages) {
   registerPassPipeline(

@@ -30,7 +30,7 @@ std::string mlir::autodiff::spellType(Type type) {
   return text;
 }
 
-/// The text of `kernel` alone in a module, without attributes of ours.
+/// The text of `kernel` alone in a module, without our attributes.
 static std::string printKernel(triton::FuncOp kernel) {
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(kernel->getParentOp()->getLoc());
@@ -64,7 +64,8 @@ private:
   triton::FuncOp primal;
   PlanOp plan;
   LaunchOp forward, counting;
-  /// In launch order, without the variants, which come after what they replace.
+  /// In launch order, without the variants, which come behind the kernel they
+  /// replace.
   SmallVector<LaunchOp> backwards, tallying;
   std::map<unsigned, bool> loaded, stored;
 };
@@ -171,7 +172,8 @@ Array PlanPrinter::describeBackwards() {
   return list;
 }
 
-/// With the kernels that count for a gradient, or clear or round parts of it.
+/// Includes the kernels that count contributions, and that clear or round a
+/// gradient.
 Array PlanPrinter::describeGradients() {
   Array list;
   for (auto item : plan.getItems<GradientOp>()) {
@@ -192,7 +194,7 @@ Array PlanPrinter::describeGradients() {
   return list;
 }
 
-/// One of each output: that of what is read of it comes first.
+/// One check for each output: if it is read, the check about that comes first.
 Array PlanPrinter::describeChecks() {
   Array list;
   std::optional<unsigned> last;
@@ -222,7 +224,8 @@ Array PlanPrinter::describeHazards() {
   return hazards;
 }
 
-/// What the backward reads as it was before the forward.
+/// The arguments that the forward overwrites, and whose old content the
+/// backward reads.
 Array PlanPrinter::findSnapshots() {
   std::set<unsigned> overwritten;
   SmallVector<LaunchOp> readers = backwards;
@@ -240,7 +243,7 @@ Array PlanPrinter::findSnapshots() {
   return Array(overwritten);
 }
 
-/// What the launch is, and does.
+/// Describes the rearranged launch, and what its kernel stores.
 void PlanPrinter::describeRearrangement(Object &description) {
   Array assumed, stores, live;
   for (auto item : plan.getItems<AssumeOp>())

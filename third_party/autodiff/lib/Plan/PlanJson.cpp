@@ -170,7 +170,7 @@ static Json write(LaunchAttr launch) {
   return object;
 }
 
-/// The value that a request has for a key.
+/// The value for a key of a request.
 static Json writeValue(NextAttr next) {
   switch (next.getKey()) {
   case RequestKey::Assume:

@@ -14,9 +14,9 @@ public:
   explicit RemarkLog(MLIRContext *context);
   ~RemarkLog();
 
-  /// The remarks of what `passes` runs, each once and in order, as JSON that
-  /// docs/plan.md describes. Errors go nowhere: what led to them is among the
-  /// remarks.
+  /// The remarks of the passes that `passes` runs, each once and in order, as
+  /// JSON that docs/plan.md describes. Errors are dropped: their reasons are
+  /// among the remarks.
   std::string follow(llvm::function_ref<void()> passes);
 
 private:

@@ -81,7 +81,7 @@ static bool readSchedules(const llvm::json::Value &value,
   return true;
 }
 
-/// Whether Triton, of this version, has barriers of its own.
+/// Whether this version of Triton has its own barrier operation.
 static std::optional<bool> readTriton(std::optional<StringRef> version) {
   unsigned major, minor;
   if (!version || version->consumeInteger(10, major) ||

@@ -1,6 +1,6 @@
 //===- UserRules.cpp - Rules that come with a request ---------------------===//
 //
-// Python traces a rule as a kernel without arguments (Placeholders.h): here it
+// Python traces a rule as a kernel without arguments (Placeholders.h). It
 // becomes a function of the cotangents, operands and results.
 //
 //===----------------------------------------------------------------------===//

@@ -65,7 +65,7 @@ void Adjoint::add(Value value, Value contribution) {
   nameAdjoint(adjoint, value);
 }
 
-/// Whether repeating `op` in the backward would repeat an effect.
+/// Whether a copy of `op` in the backward would repeat an effect.
 static bool hasEffects(Operation *op) {
   return !isMemoryEffectFree(op) && !isa<triton::LoadOp>(op) &&
          op->getNumRegions() == 0;
@@ -86,7 +86,7 @@ void Adjoint::popInstead(PushOp push) {
   auto clone = cast<PushOp>(primals.lookup(push.getOperation()));
   OpBuilder::InsertionGuard guard(builder);
   Value copy = clone.getValue();
-  // What has been lifted out of assembly uses a value before it is recorded.
+  // Arithmetic that replaces assembly may use a value before it is recorded.
   Operation *first = clone;
   for (Operation *user : copy.getUsers()) {
     Operation *inBlock = clone->getBlock()->findAncestorOpInBlock(*user);
@@ -101,9 +101,9 @@ void Adjoint::popInstead(PushOp push) {
   primals.map(push.getValue(), recorded);
 }
 
-/// What readers of the adjoints that a rule makes of `op` are told of it: its
-/// formula, or the name alone where adjoints are moved or converted, and of
-/// rules of many cases.
+/// The text that readers get about operations that a rule makes for `op`: its
+/// formula, or just the name where adjoints are moved or converted, and for
+/// rules with many cases.
 static std::string describe(Operation *op, const Rule &rule) {
   std::string name;
   bool isFunction = findFunction(op, &name);
@@ -114,7 +114,7 @@ static std::string describe(Operation *op, const Rule &rule) {
       isa<CastOpInterface>(op) || !isMemoryEffectFree(op) ||
       formula.contains(';'))
     return name;
-  // The table leaves it out.
+  // The table omits it in some formulas.
   bool isTold = formula.contains("̄");
   return name + (isTold ? ": " : ": x̄ += ") + rule.formula;
 }

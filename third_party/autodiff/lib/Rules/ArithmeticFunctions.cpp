@@ -1,7 +1,7 @@
 //===- ArithmeticFunctions.cpp - Arithmetic that libraries give names -----===//
 //
-// Rounding modes, distances, remainders, signs; and what is constant between
-// jumps.
+// Functions that libraries have for arithmetic: rounding modes, distances,
+// remainders, signs; and piecewise constant functions.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Functions.h"
@@ -24,7 +24,7 @@ static void addRoundedArithmetic(FunctionTable &table) {
   table["div"] = {
       "x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y",
       {[](Tile t, App f) { return unlessZero(t, t / f.x[1], f.x[1]); },
-       // Through the quotients that there are: the forward's, and x̄₁.
+       // Uses quotients that exist already: the forward's, and x̄₁.
        [](Tile t, App f) {
          return unlessZero(t, -(t / f.x[1] * f.y), f.x[1]);
        }}};
@@ -36,7 +36,7 @@ static void addRoundedArithmetic(FunctionTable &table) {
   table["neg"] = {"−ȳ", {negated}};
 }
 
-/// What a quotient was rounded to where only the remainder y is left.
+/// The rounded quotient, recomputed from the remainder y.
 static Tile quotient(App f) { return (f.x[0] - f.y) / f.x[1]; }
 
 static void addRemainders(FunctionTable &table) {
@@ -73,15 +73,15 @@ static void addNorms(FunctionTable &table) {
                        alongReciprocalNorm<2>, alongReciprocalNorm<3>}};
 }
 
-/// t where operand k wins the comparison, half of it where both are equal. (Not
-/// where it equals y: the forward may have stored that rounded.)
+/// t if operand k wins the comparison, half of it if both are equal. (It is not
+/// compared with y, which the forward may have stored rounded.)
 template <CmpFPredicate wins, unsigned k> static Tile winner(Tile t, App f) {
   Tile other = f.x[1 - k], zero = t.constant(0.0);
   Tile tied = where(compare(CmpFPredicate::OEQ, f.x[0], f.x[1]), 0.5 * t, zero);
   return where(compare(wins, f.x[k], other), t, tied);
 }
 
-/// The same, but a number wins against NaN.
+/// The same, for functions where a number wins against NaN.
 template <CmpFPredicate wins, unsigned k> static Tile number(Tile t, App f) {
   Tile other = f.x[1 - k];
   return where(compare(CmpFPredicate::UNO, other, other), t,
@@ -115,7 +115,7 @@ static void addSelections(FunctionTable &table) {
       }}};
 }
 
-/// Whether a and b have different sign bits, those of zeros and NaN included.
+/// Whether a and b have different sign bits; zeros and NaN count, too.
 static Value haveOtherSigns(Tile a, Tile b) {
   Type type = withElementType(
       a.type(), a.b().getIntegerType(

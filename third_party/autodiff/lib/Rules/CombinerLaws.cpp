@@ -1,23 +1,25 @@
 //===- CombinerLaws.cpp - In which orders a function combines -------------===//
 //
-// Triton combines elements in whatever tree suits its threads; in a reduction
-// on a GPU, it also swaps sides. The rules of reductions and scans do likewise.
-// Where the result depends on that, it has no derivative.
+// Triton combines elements in whatever tree suits its threads. In a reduction
+// on a GPU, it also swaps the arguments. So do the rules of reductions and
+// scans. If the result depends on such an order, it has no derivative.
 //
-// Laws are tried, not proved: in double precision, on tuples that the kernel
-// may combine. A member that is a constant is that constant (the zero and the
-// one with which a Welford sum starts, the −∞ of a second best). Floats that
-// carry a derivative are any numbers of moderate size, or, in other samples,
-// zero, one, positive numbers, and the same in several elements: a law that
-// holds for positive numbers only is none. Of other members less is asked:
-// floats are such numbers or counts, and the law is to hold for one of the two;
-// integers do not descend, like positions and the keys of sorted segments.
+// Laws are tried on samples, not proved: in double precision, on tuples that
+// the kernel may combine. A constant member of the tuple has that value (the
+// zero and the one with which a Welford sum starts, the −∞ of a second best).
+// Floats that carry a derivative are numbers of moderate size, or in other
+// samples zero, one, positive numbers, or equal in several elements: a law that
+// only holds for positive numbers is none. Other members are tested less
+// strictly: floats are such numbers or counts, and the law has to hold for one
+// of the two; integers do not decrease, like positions and the keys of sorted
+// segments.
 //
-// Two results contradict each other if they differ by more than what a tiny
-// change of the elements makes, and what constants of a few digits (ln 2) or a
-// small number in a divisor make of any. Infinities and NaN are no evidence: a
-// function may have poles, and overflow in one order alone. Nor are equal
-// elements evidence against a swap of sides: a choice may prefer the first one.
+// Two results contradict each other if they differ by more than a tiny change
+// of the elements makes, and by more than a coarse constant (ln 2 with a few
+// digits) or a small number in a divisor explains. Infinities and NaN are no
+// evidence: a function may have poles, and overflow in one order only. Equal
+// elements are no evidence against a swap of arguments: a selection may prefer
+// the first one.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/CombinerLaws.h"
@@ -38,21 +40,22 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Samples of each kind, and how many elements each of them has.
+/// The number of samples of each kind, and of elements in each.
 constexpr unsigned kSamples = 24, kElements = 4;
-/// A tiny change, and what coarse constants make of a result; both relative.
+/// The size of a tiny change, and of errors by coarse constants; both relative
+/// to the result.
 constexpr double kTiny = 1e-6, kCoarse = 1e-5;
-/// What rounding makes of a result, relative to the elements.
+/// The size of rounding errors, relative to the elements.
 constexpr double kRounding = 1e-12;
 
 namespace {
-/// The members of a tuple; none where ∘ has no value.
+/// The members of a tuple; empty where ∘ is undefined.
 using Element = SmallVector<Attribute>;
 using Elements = ArrayRef<Element>;
 
 class Trial {
 public:
-  /// What floats without a derivative are in samples.
+  /// How floats without a derivative are sampled.
   enum class Others { Numbers, Counts };
 
   Trial(Operation *op, const llvm::BitVector &active, Others others)
@@ -85,11 +88,11 @@ private:
   const llvm::BitVector &active;
   Others others;
   ScalarCode code;
-  // A kernel is judged alike in every process.
+  // A fixed seed, so that results are the same in every process.
   std::mt19937_64 bits{1};
   SmallVector<Element> elements;
   bool hasEvidence = false;
-  /// How the two results differ that did not agree at last.
+  /// How the two results of the last disagreement differ.
   std::string difference;
 };
 } // namespace
@@ -122,7 +125,7 @@ static Attribute getRepeated(Value tile) {
 // Samples
 //===----------------------------------------------------------------------===//
 
-/// Zero, one, the number of the element before, or any positive number.
+/// Zero, one, the previous element's number, or any positive number.
 double Trial::drawSpecial(Attribute before) {
   switch (drawBelow(4)) {
   case 0:
@@ -196,7 +199,7 @@ Element Trial::combine(const Element &a, const Element &b) {
   return succeeded(results) ? *results : Element();
 }
 
-/// Says how two results of the first elements differ.
+/// Notes how two results of the first elements differ.
 void Trial::note(unsigned count, const Element &first, const Element &second) {
   difference.clear();
   llvm::raw_string_ostream os(difference);
@@ -223,9 +226,9 @@ void Trial::note(unsigned count, const Element &first, const Element &second) {
   printTuple(second);
 }
 
-/// Whether two trees make the same of the first `count` elements.
+/// Whether two trees give the same for the first `count` elements.
 bool Trial::agree(unsigned count, Tree first, Tree second) {
-  // Equal numbers stay equal.
+  // Numbers that are equal stay equal.
   double scale = 0;
   SmallVector<Element> changed(Elements(elements).take_front(count));
   for (Element &element : changed)

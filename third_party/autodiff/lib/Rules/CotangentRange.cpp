@@ -34,9 +34,9 @@ static bool isLargeConstant(Value value) {
   return number && std::abs(number->convertToDouble()) >= kNotSmall;
 }
 
-/// Whether a constant that is not small, or exponentials, are among the terms
-/// of a sum: what is divided by it is the share of a whole (softmax, the
-/// logistic function).
+/// Whether a sum contains a constant that is not small, or exponentials. A
+/// quotient by such a sum is a share of a whole (softmax, the logistic
+/// function).
 static bool isWhole(Value value) {
   llvm::SmallPtrSet<Value, 16> seen;
   SmallVector<Value> pending = {value};
@@ -63,7 +63,7 @@ static bool isWhole(Value value) {
   return false;
 }
 
-/// Whether what kernels compute or load may make `divisor` small.
+/// Whether `divisor` may be small, as far as its computation tells.
 static bool mayBeSmall(Value divisor) {
   while (Operation *op = divisor.getDefiningOp()) {
     if (matchPattern(op, m_Constant()) ||
@@ -79,7 +79,8 @@ static bool mayBeSmall(Value divisor) {
   return !isGiven && !isWhole(divisor);
 }
 
-/// Whether `factor` is a quotient that may be large, or a product with one.
+/// Whether `factor` is a quotient that may be large, or a product with such a
+/// quotient.
 static bool mayBeLarge(Value factor) {
   llvm::SmallPtrSet<Value, 16> seen;
   SmallVector<Value> pending = {factor};
@@ -100,8 +101,7 @@ static bool mayBeLarge(Value factor) {
   return false;
 }
 
-/// Whether the partial derivative of an operation by the operand of a use is a
-/// number that may be large.
+/// Whether the partial derivative of an operation by this operand may be large.
 static bool enlarges(OpOperand &use) {
   Operation *op = use.getOwner();
   std::string name = nameOf(op);

@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// The pullback's region, on the adjoints of the results.
+/// Applies the pullback's region to the adjoints of the results.
 static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   if (llvm::none_of(op.getResults(),
                     [&](Value result) { return adjoint.get(result); }))
@@ -36,7 +36,8 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
     Type element = getElementTypeOrSelf(Adjoint::typeFor(input.getType()));
     Tile given(b, adjoint.loc(),
                castFloat(b, adjoint.loc(), gradient, element));
-    // If each lane is by itself, what others hold does not matter.
+    // If each lane is computed by itself, the values in other lanes do not
+    // matter.
     if (isLanewise(op)) {
       OpOperand &use = op->getOpOperand(op.getValues().size() + number);
       given = onlyLive(
@@ -49,7 +50,7 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
 }
 
 void mlir::autodiff::addCustomVjpRules(RuleTable &table) {
-  // The user has given one way only.
+  // Users define the pullback only.
   table.add<CustomVjpOp>("what the user's function returns", customVjp,
                          /*push=*/nullptr);
 }

@@ -51,7 +51,7 @@ LiveMask Emitter::runs(const Lanes *lanes, Type type) {
   Value from = adjoint.recomputed(isAgain ? loop.getInductionVar()
                                           : loop.getLowerBound());
   Value end = adjoint.recomputed(loop.getUpperBound());
-  // An iteration's number is below the end: this does not overflow.
+  // The iteration's number is below the end, so this does not overflow.
   Value left = isAgain ? arith::SubIOp::create(b, loc, end, from) : end;
   Value condition = arith::CmpIOp::create(
       b, loc, arith::CmpIPredicate::slt,
@@ -83,8 +83,9 @@ LiveMask Emitter::any(const Lanes *lanes, Type type) {
   return mask;
 }
 
-/// The lanes of an operand, a tile of `type` or a scalar: where lanes meet
-/// along an axis, those of which some is live.
+/// Live lanes of an operand, a tile of `type` or a scalar, given those of the
+/// result: where lanes are reduced along an axis, a lane is live if one of them
+/// is.
 Value Emitter::backAlong(const triton::AxisMap &map, Value lanes, Type type) {
   SmallVector<int32_t> order; // the operand's axes, as the result has them
   for (unsigned axis = map.getResultRank(); axis-- > 0;)
@@ -114,8 +115,8 @@ Value Emitter::backAlong(const triton::AxisMap &map, Value lanes, Type type) {
   return lanes;
 }
 
-/// The lanes of an operand that lead to `lanes` of its user's one result; null
-/// for all.
+/// Live lanes of an operand, given the live `lanes` of its user's only result;
+/// null for all.
 Value Emitter::back(OpOperand &use, Value lanes) {
   Operation *op = use.getOwner();
   Type type = withElementType(use.get().getType(), b.getI1Type());
@@ -180,7 +181,7 @@ LiveMask Emitter::emit(const Lanes *lanes, Type type) {
 LiveMask mlir::autodiff::emitLanes(Adjoint &adjoint, const Lanes *lanes,
                                    Type type) {
   lanes = adjoint.seen(lanes);
-  // What the analysis takes for dead has no cotangent that is not zero.
+  // Cotangents are zero in lanes that the analysis considers dead.
   return lanes->isNone() ? LiveMask{Value(), /*isExact=*/false}
                          : Emitter{adjoint}.emit(lanes, type);
 }
@@ -225,7 +226,7 @@ bool Factors::giveFinite(Value product) const {
   return isFiniteEverywhere(product, [&](Value value) -> std::optional<bool> {
     if (auto known = isFinite.find(value); known != isFinite.end())
       return known->second;
-    // Zero where a cotangent is.
+    // It is zero where a cotangent is.
     if (Value cotangent = findUnlessZero(value))
       if (isFinite.lookup(cotangent))
         return true;

@@ -20,7 +20,7 @@ bool Differentiation::takesPart(Operation &op) const {
     return true;
   if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp,
                                  triton::MapElementwiseOp, CustomVjpOp>(op)) {
-    // A region matters if an active value or an effect is inside.
+    // A region counts if there is an active value or an effect inside.
     bool matters = false;
     op.walk([&](Operation *inner) {
       matters |= isa<triton::StoreOp, triton::AtomicRMWOp>(inner) ||
@@ -59,8 +59,9 @@ Value Differentiation::constant(Type primalType, double number) {
 }
 
 Operation *Differentiation::clone(Operation &op) {
-  // Cloning keeps block arguments that are mapped already, from an earlier
-  // recomputation of a block around this one: those are another region's.
+  // `clone` keeps block arguments that are mapped already. Such a mapping may
+  // be from an earlier copy of a block around this one, and belong to another
+  // region.
   op.walk([&](Block *inner) {
     for (BlockArgument argument : inner->getArguments())
       primals.erase(argument);

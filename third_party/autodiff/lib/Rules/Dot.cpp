@@ -30,15 +30,15 @@ static Type getFactorElement(triton::DotOp op) {
 // Precision
 //===----------------------------------------------------------------------===//
 
-/// What an operand has been made of by changes of shape and width.
+/// The value that an operand is a reshaped or converted form of.
 static Value stripShape(Value value) {
   while (value.getDefiningOp() && rearranges(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value;
 }
 
-/// Whether a tile is all zeros and ones: a product with it is a sum of elements
-/// of the other operand.
+/// Whether all elements of a tile are zero or one: a product with it sums
+/// elements of the other operand.
 static bool selectsElements(Value value) {
   auto isZeroOrOne = [](Value side) {
     return matchPattern(side, m_AnyZeroFloat()) ||
@@ -52,8 +52,8 @@ static bool selectsElements(Value value) {
   return number && getElementTypeOrSelf(number.getIn()).isInteger(1);
 }
 
-/// Whether a factor of each element of a tile is an exponential that is
-/// differentiated.
+/// Whether elements of a tile have an exponential that is differentiated as a
+/// factor.
 static bool hasExponential(Value value, Differentiation &in) {
   value = stripShape(value);
   Operation *op = value.getDefiningOp();
@@ -69,13 +69,15 @@ static bool hasExponential(Value value, Differentiation &in) {
   return false;
 }
 
-/// The precision of products of cotangents in float32. TF32 keeps eleven bits,
-/// which is what the user takes for the result. Some gradients need more:
+/// The precision of float32 products of cotangents. TF32 keeps eleven bits,
+/// which is what the user accepts for the forward's result. Some gradients need
+/// more:
 ///
-///  - a product with zeros and ones sums the other operand. So does its
-///    adjoint, of what may cancel, and sums are of float32;
-///  - of a decay in two factors, (q·e^(g-r))·(k·e^(r-g))ᵀ, the exponent g gets
-///    the difference of what q and k get, which cancels but for the decay.
+///  - A product with zeros and ones sums the other operand. Its adjoint is a
+/// sum,
+///    too, of terms that may cancel, and sums are expected in float32.
+///  - For a decay in two factors, (q·e^(g-r))·(k·e^(r-g))ᵀ, the gradient of the
+///    exponent g is the difference of those of q and k, which nearly cancels.
 static triton::InputPrecision findPrecision(triton::DotOp op,
                                             Differentiation &in) {
   using triton::InputPrecision;
@@ -86,14 +88,15 @@ static triton::InputPrecision findPrecision(triton::DotOp op,
   if (own != InputPrecision::TF32 || !cancels ||
       mutation::isMade("dot:the forward's precision"))
     return own;
-  // Three products of what TF32 keeps, and of what it leaves out.
+  // Three TF32 products: of the rounded operands, and of each rounding error
+  // with the other operand.
   return Target::of(op->getParentOfType<triton::FuncOp>()).isNvidia()
              ? InputPrecision::TF32x3
              : InputPrecision::IEEE;
 }
 
-/// lhs·rhs + sum as `op` multiplies; of half precision in float32, TF32 keeps
-/// all bits.
+/// lhs·rhs + sum, in the precision of `op`. Half precision converted to float32
+/// is exact in TF32.
 static Value multiply(triton::DotOp op, Value lhs, Value rhs, Value sum,
                       Differentiation &in) {
   Type element = getElementTypeOrSelf(lhs);
@@ -106,8 +109,8 @@ static Value multiply(triton::DotOp op, Value lhs, Value rhs, Value sum,
 }
 
 namespace {
-/// D = A·B + C: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄, accumulated in the adjoint's
-/// type, with the operands in one that cotangents fit in.
+/// D = A·B + C: Ā += D̄·Bᵀ, B̄ += Aᵀ·D̄, C̄ += D̄. Sums are in the adjoint's
+/// type, operands in a type whose range suits cotangents.
 struct DotReversal {
   triton::DotOp op;
   Adjoint &adjoint;
@@ -124,7 +127,7 @@ struct DotReversal {
                                    ArrayRef<int32_t>(order));
   }
 
-  /// The forward's type, if half precision is not too small.
+  /// The forward's type, unless half precision has too small a range.
   Type findElement() {
     Type element = getFactorElement(op);
     bool isTooSmall =
@@ -136,15 +139,17 @@ struct DotReversal {
     return castFloat(b, adjoint.loc(), value, element);
   }
 
-  /// The primal of an operand as a factor of the other one's adjoint.
+  /// The forward's value of an operand, as a factor of the other operand's
+  /// adjoint.
   struct Factor {
     Value tile;
     Value live; ///< of the product, which counts there only; null: everywhere
   };
 
-  /// The factor is zero in lanes that are not live, which are summed over with
-  /// the others. Where all of these are live or none is, the product says so:
-  /// that takes no second copy of an operand in shared memory.
+  /// Sets the factor to zero in lanes that are not live, since the product sums
+  /// over them. If all lanes along an axis are live or none is, the product's
+  /// result is masked instead: that needs no second copy of an operand in
+  /// shared memory.
   Factor factor(OpOperand &use, Value cotangent) {
     Value tile = operand(adjoint.primal(use.get()));
     if (adjoint.isFiniteElsewhere(use.get()) ||
@@ -153,7 +158,8 @@ struct DotReversal {
     auto type = cast<RankedTensorType>(tile.getType());
     Tile factor(b, adjoint.loc(), tile);
     auto [live, isExact] = emitLanes(adjoint, adjoint.lanes.through(use), type);
-    // Of the forward's product, and of the adjoint's, that this operand lacks.
+    // The axis that the forward's product sums over, and the one that the
+    // adjoint's product sums over, which this operand lacks.
     unsigned axis = type.getRank() - 1 - use.getOperandNumber();
     unsigned summed = type.getRank() - 2 + use.getOperandNumber();
     if (live && isExact && isUniformAlong(live, summed))
@@ -171,7 +177,7 @@ struct DotReversal {
     }
     if (!live)
       return {tile};
-    // What is rounded is selected before, as others select it.
+    // The selection is done before rounding, as for other values.
     auto rounded = tile.getDefiningOp<arith::TruncFOp>();
     Tile exact = rounded ? factor.like(rounded.getIn()) : factor;
     Value kept = where(live, exact, exact.constant(0.0));

@@ -1,7 +1,7 @@
 //===- ElementaryFunctions.cpp - Exponentials, powers, angles -------------===//
 //
-// Written as t·∂y/∂x with y = f(x). Where a derivative has a pole it is left
-// out of lanes whose cotangent is zero: see `unlessZero`.
+// Partial derivatives, written as t·∂y/∂x with y = f(x). A derivative with a
+// pole is replaced by zero in lanes whose cotangent is zero: see `unlessZero`.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Functions.h"
@@ -37,7 +37,7 @@ static void addExponentials(FunctionTable &table) {
                     }}};
 }
 
-/// t·p·x^(p−1) for an exponent p, `lowered` being x^(p−1); nothing for p = 0.
+/// t·p·x^(p−1) for an exponent p, where `lowered` is x^(p−1); zero for p = 0.
 static Tile powerBase(Tile t, App f, Tile p, Tile lowered) {
   Tile zero = t.constant(0.0);
   Tile slope =
@@ -46,7 +46,7 @@ static Tile powerBase(Tile t, App f, Tile p, Tile lowered) {
   return unlessZero(t, slope, f.x[0]);
 }
 
-/// t·y·ln x; nothing at x = 0, where the power is zero for every p > 0.
+/// t·y·ln x; zero at x = 0, where the power is zero for every p > 0.
 static Tile powerExponent(Tile t, App f) {
   Tile zero = t.constant(0.0);
   Value vanishes = arith::AndIOp::create(
@@ -127,7 +127,7 @@ static void addAngles(FunctionTable &table) {
                      }}};
 }
 
-// The other function of the pair, not √(y² ± 1), whose square overflows.
+// Uses the other function of the pair: √(y² ± 1) would overflow.
 static void addHyperbolic(FunctionTable &table) {
   table["sinh"] = {
       "ȳ·cosh x", {[](Tile t, App f) { return t * f.call("cosh", {f.x[0]}); }}};

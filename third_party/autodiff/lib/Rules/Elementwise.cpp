@@ -1,7 +1,7 @@
 //===- Elementwise.cpp - Selections and casts, element by element ---------===//
 //
-// Operations that compute a function (arith.mulf, math.exp) have theirs in the
-// table of functions.
+// Other elementwise operations (arith.mulf, math.exp) are in the table of
+// functions.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Dialect/Autodiff.h"
@@ -15,8 +15,8 @@ using arith::CmpFPredicate;
 
 static Tile same(Tile t, Tiles, Tile) { return t; }
 
-/// y = min(max(x, low), high): `high` also cuts what is above it in `low`. A
-/// NaN that does not propagate becomes `low`.
+/// y = min(max(x, low), high); `high` also limits `low`. If NaN does not
+/// propagate, it becomes `low`.
 static Partials clamp(triton::ClampFOp op) {
   CmpFPredicate below = op.getPropagateNan() == triton::PropagateNan::ALL
                             ? CmpFPredicate::OLT
@@ -47,7 +47,7 @@ void mlir::autodiff::addElementwiseRules(RuleTable &table) {
   table.addElementwise<triton::ClampFOp>(
       "ȳ to x inside the bounds, to the bound that cuts outside", clamp);
 
-  // Adjoints are wide already: a cast changes no value.
+  // Adjoints are float32 anyway: a cast changes nothing.
   table.addElementwise<arith::ExtFOp>("x̄ += ȳ", {same});
   table.addElementwise<arith::TruncFOp>("x̄ += ȳ", {same});
   table.addElementwise<triton::FpToFpOp>("x̄ += ȳ", {same});

@@ -31,7 +31,8 @@ private:
 } // namespace
 
 static LogicalResult reverseFor(scf::ForOp op, Adjoint &adjoint) {
-  // A loop has the name of what it carries first, which a count is not.
+  // A loop is named after the first value that it carries, which must not be
+  // the count.
   Value count = countIterations(
       adjoint.builder, withoutVariable(adjoint.loc()),
       adjoint.primal(op.getLowerBound()), adjoint.primal(op.getUpperBound()),

@@ -20,8 +20,8 @@ const FunctionTable &mlir::autodiff::getFunctions() {
   return functions;
 }
 
-/// Whether `op` passes numbers for all that `function` has derivatives by, and
-/// integers for the rest (powi, jn, ldexp).
+/// Whether `op` passes floats where `function` has derivatives, and integers
+/// elsewhere (powi, jn, ldexp).
 static bool takesOperands(Operation *op, const Function &function) {
   SmallVector<unsigned> order = getFunctionOperands(op);
   if (function.partials.empty())
@@ -69,8 +69,8 @@ Tile Application::call(llvm::StringRef function,
   llvm_unreachable("a derivative calls what its function's own kind lacks");
 }
 
-/// The partial derivative by operand number `operand` of `op`, which may be
-/// several of the function's: "mul.f32 $0, $1, $1".
+/// The partial derivative by operand `operand` of `op`. One operand may be
+/// several arguments of the function: "mul.f32 $0, $1, $1".
 static Partial bindPartial(Operation *op, const Function &function,
                            unsigned operand) {
   SmallVector<unsigned> order = getFunctionOperands(op);

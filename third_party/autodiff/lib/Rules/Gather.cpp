@@ -1,8 +1,7 @@
 //===- Gather.cpp - Elements picked by index ------------------------------===//
 //
-// The adjoint of y_i = x_(index i) is x̄_j = Σ ȳ_i over the i whose index is j:
-// a comparison of every j with every index, in chunks of j that fit into a
-// tile.
+// The adjoint of y_i = x_(index i) is x̄_j = Σ ȳ_i over the i whose index is j.
+// Every j is compared with every index, in chunks of j that fit into a tile.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Builders/Tile.h"
@@ -13,7 +12,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// How many comparisons one tile may hold.
+/// The most comparisons in one tile.
 static constexpr int64_t kMostElements = 1 << 14;
 
 namespace {
@@ -47,7 +46,7 @@ struct GatherReversal {
 };
 } // namespace
 
-/// The indices as i32: no axis is longer than that.
+/// The indices as i32, since no axis is longer.
 Value GatherReversal::indices() {
   return castInteger(b, loc, in.primal(op.getIndices()), b.getI32Type());
 }

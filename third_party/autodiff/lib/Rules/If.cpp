@@ -1,8 +1,8 @@
 //===- If.cpp - Branches --------------------------------------------------===//
 //
-// Both sides are reversed under the same condition. What a side contributes to
-// the adjoints of values from outside becomes a result of the reversed branch.
-// Forward, each side yields tangents beside its values.
+// Both sides are reversed in a branch with the same condition. Contributions of
+// a side to adjoints of values from outside become results of the reversed
+// branch. In forward mode, each side also yields the tangents of its values.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/Adjoint.h"
@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Reverses one side into `target`; the contributions to `captures`, null for
-/// none.
+/// Reverses one side into `target`; returns the contributions to `captures`,
+/// null for none.
 static FailureOr<SmallVector<Value>>
 reverseSide(Region &side, ArrayRef<Value> resultAdjoints,
             ArrayRef<Value> captures, Region &target, Adjoint &adjoint) {

@@ -69,7 +69,7 @@ bool mlir::autodiff::isFiniteEverywhere(
     }
     Operation *op = next.getDefiningOp();
     if (!op) {
-      // Nobody launches kernels with numbers that are not finite.
+      // Kernels are assumed to be launched with finite scalars.
       if (isa<FloatType>(next.getType()) &&
           isa<FunctionOpInterface>(next.getParentBlock()->getParentOp()))
         continue;
@@ -91,7 +91,7 @@ bool mlir::autodiff::isFiniteEverywhere(
   return true;
 }
 
-/// The residual that may be reloaded in place of a value.
+/// The residual of a value, which may be loaded in its place.
 static ResidualOp findResidual(Value value) {
   if (auto residual = value.getDefiningOp<ResidualOp>())
     return residual;
@@ -110,7 +110,7 @@ bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes,
         assumed, in);
     return missing && missing->empty();
   };
-  // A residual comes from the forward, which reads what its own masks let it.
+  // A residual is computed by the forward, whose loads have their own masks.
   auto isSavedFinite = [&](Value source) -> std::optional<bool> {
     auto load = source.getDefiningOp<triton::LoadOp>();
     if (!load)
@@ -133,15 +133,15 @@ bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Looks for constants that a value may come to be in some lanes, where masks
-/// put them or loops start.
+/// Looks for constants that a value may be in some lanes, because of masks or
+/// the initial values of loops.
 class PaddingSearch {
 public:
   enum class Of { Infinities, Zeros };
   explicit PaddingSearch(Of of) : of(of) {}
 
   void add(Value value) { pending.push_back(value); }
-  /// Whether there is one. `follow` may say what takes the place of a value.
+  /// Whether there is one. `follow` may replace a value by another.
   bool find(llvm::function_ref<Value(Value)> follow = {});
 
 private:
@@ -155,8 +155,8 @@ private:
 };
 } // namespace
 
-/// Whether a lane of this constant, or a multiple of it, may be infinite: masks
-/// made of the largest number overflow.
+/// Whether this constant, or a multiple of it, may become infinite: padding
+/// with the largest float overflows.
 static bool isNearlyInfinite(const APFloat &number) {
   constexpr int kBitsOfAMultiple = 10;
   return !number.isNaN() &&
@@ -170,7 +170,7 @@ bool PaddingSearch::isWanted(Attribute constant) const {
          (of == Of::Zeros ? number->isZero() : isNearlyInfinite(*number));
 }
 
-/// Whether `op` makes the infinity, of a zero.
+/// Whether `op` makes infinity of a zero (log 0, 1/0).
 bool PaddingSearch::isMadeHere(Operation *op) const {
   Value vanishing;
   if (isQuotient(op))
@@ -184,8 +184,8 @@ bool PaddingSearch::isMadeHere(Operation *op) const {
   return zeros.find();
 }
 
-/// Whether a constant keeps `op` from what it is an infinity of: ∞ from above,
-/// −∞ from below.
+/// Whether `op` limits values by a constant, so that they cannot be infinite: ∞
+/// from above, −∞ from below.
 static bool isCut(Operation *op) {
   bool isMinimum = isa<arith::MinimumFOp, arith::MinNumFOp>(op);
   Attribute constant;
@@ -196,8 +196,8 @@ static bool isCut(Operation *op) {
   return number && number->isNegative() != isMinimum;
 }
 
-/// The values with which this one is infinite, or zero, too. (Not those of
-/// exponentials, made finite by the padding, nor divisors.)
+/// The values that are infinite, or zero, where this one is. (Exponentials of
+/// the padding are finite, and divisors do not count.)
 void PaddingSearch::addSources(Value value) {
   if (auto values = findHandedOn(value)) {
     llvm::for_each(*values, [&](Value each) { add(each); });
@@ -245,7 +245,7 @@ bool PaddingSearch::find(llvm::function_ref<Value(Value)> follow) {
     }
     if (op && isMadeHere(op))
       return true;
-    // A mask as a number.
+    // A mask that is converted to a number.
     if (auto cast = dyn_cast_or_null<arith::UIToFPOp>(op);
         cast && of == Of::Zeros &&
         getElementTypeOrSelf(cast.getIn().getType()).isInteger(1))
@@ -255,11 +255,11 @@ bool PaddingSearch::find(llvm::function_ref<Value(Value)> follow) {
   return false;
 }
 
-/// Whether what `t` is multiplied with in `contribution`, by a partial
-/// derivative of `op`, comes of an infinite padding.
+/// Whether the factor of `t` in `contribution`, a partial derivative of `op`,
+/// may be infinite because of padding.
 static bool multipliesPadding(Tile contribution, Tile t, Operation *op,
                               ArrayRef<Tile> operands, Tile result) {
-  // The primal knows where loops start.
+  // The initial values of loops are found in the forward.
   auto inPrimal = [&](Value value) -> Value {
     if (value == Value(t))
       return {};
@@ -299,9 +299,10 @@ Tile mlir::autodiff::unlessPadding(Tile contribution, Tile tangent,
 // Overflow
 //===----------------------------------------------------------------------===//
 
-/// Whether all that is made of `value`, if it is infinite, may be finite: it
-/// divides. What is proportional to it is infinite, too, and has no gradient to
-/// be asked for, unless a selection leaves it out (DeadLanes.h).
+/// Whether everything that depends on `value` may be finite even if that is
+/// infinite, because `value` is a divisor. Values proportional to it are
+/// infinite, too, and nobody asks for their gradient, unless a selection masks
+/// them (DeadLanes.h).
 static bool comesToLimit(Value value, unsigned depth) {
   bool isUsed = false;
   for (OpOperand &use : value.getUses()) {

@@ -19,8 +19,8 @@ Value LoopReversal::integer(Type type, int64_t value) {
   return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
 }
 
-/// increment · iteration. Pointer offsets are `wide`: the sum of increments
-/// may need 64 bits where one increment does not.
+/// increment · iteration. Offsets of pointers are `wide`: a multiple of the
+/// increment may need 64 bits where the increment does not.
 Value LoopReversal::scaled(Value increment, Value iteration, bool wide) {
   Type element = getElementTypeOrSelf(increment.getType());
   Type target = wide ? b.getI64Type() : element;
@@ -30,7 +30,7 @@ Value LoopReversal::scaled(Value increment, Value iteration, bool wide) {
     return arith::MulIOp::create(b, loc, factor,
                                  castInteger(b, loc, increment, target));
   auto wideTensor = tensor.clone(target);
-  // Multiply scalars, not tiles, where the increment is uniform.
+  // If the increment is uniform, multiply scalars instead of tiles.
   DenseElementsAttr constant;
   if (matchPattern(increment, m_Constant(&constant)) && constant.isSplat()) {
     Value scalar = arith::ConstantOp::create(
@@ -46,8 +46,8 @@ Value LoopReversal::scaled(Value increment, Value iteration, bool wide) {
   return arith::MulIOp::create(b, loc, tile, factors);
 }
 
-/// What every iteration adds to a carried value, if that is always the same:
-/// null, with `isAffine`, for nothing.
+/// The value that every iteration adds to a carried value, if it is the same in
+/// all. Null with `isAffine` if the carried value does not change.
 static Value findIncrement(LoopLikeOpInterface loop, Value argument, Value next,
                            bool &isAffine) {
   isAffine = next == argument;
@@ -63,7 +63,8 @@ static Value findIncrement(LoopLikeOpInterface loop, Value argument, Value next,
   return isAffine ? increment : Value();
 }
 
-/// An affine carried value at the start of an iteration.
+/// The value at the start of an iteration of a carried value that is affine,
+/// init + increment · iteration.
 Value LoopReversal::affineValue(unsigned index, Value iteration) {
   bool isAffine;
   Value increment = findIncrement(op, carried[index], nexts[index], isAffine);
@@ -77,15 +78,15 @@ Value LoopReversal::affineValue(unsigned index, Value iteration) {
   return arith::AddIOp::create(b, loc, init, offset);
 }
 
-/// Lets the backward read a carried value, given the check that it can; false
-/// if nothing says that it may.
+/// Lets the backward load a carried value from where the forward stored it, if
+/// a store is marked (StoredStates.h). Adds the check. False if no store is.
 bool LoopReversal::addState(unsigned index) {
   auto loop = dyn_cast<scf::ForOp>(op.getOperation());
   StoredState state = loop ? findMarkedState(loop, index) : StoredState();
   if (!state.store)
     return false;
   states.insert({index, state});
-  // Regions that are being built may not belong to the backward yet.
+  // A region that is being built may not be attached to the backward yet.
   auto output = cast<BlockArgument>(
       adjoint.primal(getBaseArgument(state.store.getPtr())));
   auto backward = cast<triton::FuncOp>(output.getOwner()->getParentOp());
@@ -128,8 +129,8 @@ SmallVector<Value> LoopReversal::pop(Value entry, ArrayRef<unsigned> tapes) {
   return values;
 }
 
-/// Records what the recomputed loop carries at the start of its iterations,
-/// every `interval`-th if that is not null.
+/// Records the carried values of the recomputed loop at the start of its
+/// iterations, or of every `interval`-th one if that is not null.
 void LoopReversal::recordPrimal(Value interval, ArrayRef<unsigned> tapes,
                                 ExprAttr entries) {
   Operation *loop = adjoint.primals.lookup(op.getOperation());
@@ -153,7 +154,7 @@ void LoopReversal::recordPrimal(Value interval, ArrayRef<unsigned> tapes,
   }
 }
 
-/// Makes known what follows from an iteration's number.
+/// Binds values that depend on nothing but an iteration's number.
 void LoopReversal::bindPlace(Value iteration) {
   bindInduction(iteration);
   for (unsigned index = 0; index < carried.size(); ++index)
@@ -161,8 +162,9 @@ void LoopReversal::bindPlace(Value iteration) {
       adjoint.primals.map(carried[index], affineValue(index, iteration));
 }
 
-/// What an iteration started with, from where that, or the one before it, has
-/// stored it. Nothing has stored the first one, or lanes that a mask left out.
+/// The carried value at the start of an iteration, loaded from where that
+/// iteration, or the one before it, has stored it. For the first iteration, and
+/// masked lanes, nothing has been stored.
 Value LoopReversal::readState(unsigned index, Value iteration) {
   auto [store, isBefore] = states.lookup(index);
   Value mask, place = iteration;
@@ -197,7 +199,7 @@ Value LoopReversal::readState(unsigned index, Value iteration) {
                                  adjoint.primal(inits[index]));
 }
 
-/// Makes the primal values at the start of an iteration known.
+/// Binds the forward's values at the start of an iteration.
 void LoopReversal::bindIteration(Value iteration, ValueRange values) {
   SmallVector<Value> read;
   for (auto &[index, state] : states)
@@ -209,7 +211,7 @@ void LoopReversal::bindIteration(Value iteration, ValueRange values) {
     adjoint.primals.map(carried[index], value);
 }
 
-/// Runs `length` iterations from a checkpoint and records them.
+/// Runs `length` iterations from a checkpoint, and records them.
 SmallVector<unsigned> LoopReversal::recordChunk(Value start, Value length,
                                                 ValueRange values,
                                                 ExprAttr entries) {
@@ -237,8 +239,9 @@ SmallVector<unsigned> LoopReversal::recordChunk(Value start, Value length,
 // Reversing
 //===----------------------------------------------------------------------===//
 
-/// Given the adjoints after an iteration whose start is bound, of the active
-/// carried values and of the captures, returns those before it.
+/// Takes the adjoints, after an iteration, of the active carried values and of
+/// the captures, and returns those before the iteration. The forward's values
+/// at its start are bound.
 FailureOr<SmallVector<Value>>
 LoopReversal::reverseIteration(ValueRange adjoints) {
   adjoint.recompute(*body);
@@ -323,7 +326,7 @@ LogicalResult LoopReversal::run(Value count) {
     ExprAttr entries = addOf(ExprAttr::get(ExprKind::SquareRoot, most), 1);
     Type type = count.getType();
     Value interval = castInteger(b, loc, SizeOp::create(b, loc, entries), type);
-    // The recomputed loop stands before: its interval must, too.
+    // The recomputed loop is further up, and so must be its interval.
     Operation *loop = adjoint.primals.lookup(op.getOperation());
     OpBuilder early(loop);
     Value recorded =
@@ -343,7 +346,7 @@ LogicalResult LoopReversal::run(Value count) {
   }
   if (failed(before))
     return failure();
-  // Captures started from their adjoints so far: the results replace those.
+  // The adjoints of captures were initial values, so results replace them.
   ArrayRef<Value> results = *before;
   for (auto [capture, result] :
        llvm::zip(captures, results.drop_front(active.size())))

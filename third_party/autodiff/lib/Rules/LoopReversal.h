@@ -1,16 +1,18 @@
 //===- LoopReversal.h - What for and while loops have in common -*- C++ -*-===//
 //
-// The reversed loop runs the iterations backwards. Each iteration recomputes
-// its primal values from what the loop carried at its start, then reverses the
-// body. Carried values are found again by their class: affine ones (counters,
-// pointers) from the iteration's number; states that the loop has stored are
-// read where it did (MarkStates.cpp); the others are popped from a tape that
-// the recomputed primal loop pushes. A tape that no adjoint reads disappears
-// again (Tape.cpp), which is what happens to accumulators.
+// Reverses a loop: the new loop runs the iterations backwards. Each iteration
+// computes the forward's values again from the carried values at its start,
+// then reverses the body. Carried values at the start are found in one of three
+// ways. Affine ones (counters, pointers) are computed from the iteration's
+// number. Those that the loop has stored are loaded from there
+// (MarkStates.cpp). The others are popped from a tape, a buffer that the
+// recomputed forward loop pushes to. Tapes that no adjoint reads are removed
+// later (Tape.cpp), such as those of accumulators.
 //
-// With checkpoints, of n iterations only every C-th is recorded, C about √n.
-// The reversed loop takes them C at a time: it starts a recording loop from a
-// checkpoint, and reverses these iterations. Both tapes then hold about √n.
+// With checkpoints, only every C-th of n iterations is recorded, where C is
+// about √n. The reversed loop handles C iterations at a time: it runs them
+// again from a checkpoint and records them, then reverses them. Both tapes then
+// have about √n entries.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_RULES_LOOPREVERSAL_H
@@ -25,12 +27,13 @@
 
 namespace mlir::autodiff {
 
-/// Reverses a loop whose work is all in one block: a for loop, or a while loop
-/// in the form that autodiff-normalize gives it.
+/// Reverses a loop whose body is one block: a for loop, or a while loop in the
+/// form that autodiff-normalize gives it.
 class LoopReversal {
 public:
-  /// `inits` and `nexts` belong to `carried`, arguments of `body` at the start
-  /// of an iteration, and to the results of `op`.
+  /// `carried` are arguments of `body`, the carried values at the start of an
+  /// iteration; `inits` are their initial values, and `nexts` those that become
+  /// the results of `op`.
   LoopReversal(LoopLikeOpInterface op, Block *body, ValueRange carried,
                ValueRange inits, ValueRange nexts, Adjoint &adjoint)
       : op(op), body(body), carried(carried), inits(inits), nexts(nexts),
@@ -38,11 +41,11 @@ public:
         loc(withoutVariable(adjoint.loc())) {}
   virtual ~LoopReversal() = default;
 
-  /// `count` is the number of iterations, in the backward.
+  /// `count` is the number of iterations, as a value of the backward.
   LogicalResult run(Value count);
 
 protected:
-  /// Binds what else an iteration knows from its number.
+  /// Binds other values that depend on an iteration's number.
   virtual void bindInduction(Value iteration) {}
 
   Value integer(Type type, int64_t value);
@@ -76,10 +79,10 @@ private:
   FailureOr<SmallVector<Value>> loopBackwards(Value count, ValueRange adjoints,
                                               Body reverse);
 
-  // Where the carried values are that can be read.
+  // Carried values that can be loaded, and from where.
   llvm::MapVector<unsigned, StoredState> states;
-  // The other carried values that are not affine; the carried values and
-  // captures that are active.
+  // The carried values that are neither affine nor loaded; the carried values
+  // and captures that are active (Activity.h).
   SmallVector<unsigned> general, active;
   SmallVector<Value> captures;
 };

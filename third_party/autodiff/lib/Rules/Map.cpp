@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// What is applied to the tiles.
+/// The function that is applied to the tiles.
 static FailureOr<TileFunction> lift(triton::MapElementwiseOp op,
                                     const Differentiation &in) {
   if (op.getPack() != 1)

@@ -42,7 +42,8 @@ static LogicalResult pullBack(triton::LoadOp op, Adjoint &adjoint) {
   return success();
 }
 
-/// Where the tangents are of what `op` accesses; null if there are none.
+/// The pointers to tangents that belong to the pointers of `op`; null if there
+/// are none.
 static FailureOr<Value> findTangents(Operation *op, const Tangents &tangents) {
   Value pointer = op->getOperand(0);
   Value found = tangents.get(pointer);
@@ -76,9 +77,9 @@ static LogicalResult push(triton::LoadOp op, Tangents &tangents) {
   return success();
 }
 
-/// v̄ += cotangent at p; what was there before does not matter any more, unless
-/// `keep`. Emitted for inactive values too: they hide earlier content, or, with
-/// `keep`, let its gradient through.
+/// v̄ += cotangent at p. The cotangent is cleared, since the store overwrote
+/// what was there before, unless `keep`. It is emitted for inactive values,
+/// too: they also overwrite earlier content, or with `keep`, leave it.
 static void takeUpstream(Operation *op, Value pointer, Value value, Value mask,
                          bool keep, Adjoint &adjoint) {
   Type type =
@@ -103,7 +104,7 @@ static LogicalResult pullBack(triton::StoreOp op, Adjoint &adjoint) {
   return success();
 }
 
-/// The tangent of a written value, as memory holds it; zeros of what has none.
+/// The tangent of a written value, in the type of memory; zeros if it has none.
 static Value getWrittenTangent(Value value, Tangents &tangents) {
   if (tangents.get(value))
     return castFloat(tangents.builder, tangents.loc(), tangents.get(value),
@@ -129,8 +130,8 @@ static LogicalResult push(triton::StoreOp op, Tangents &tangents) {
 // Atomics
 //===----------------------------------------------------------------------===//
 
-/// Whether every access through `base` is an atomic operation that leaves one
-/// of the values written, or the earlier content, in memory.
+/// Whether every access through `base` is an atomic operation that leaves
+/// either the operand or the old content in memory (max, min, exchange).
 static bool onlySelects(BlockArgument base) {
   WalkResult walk = base.getOwner()->walk([&](Operation *op) {
     if (op->getNumOperands() == 0 || isMemoryEffectFree(op) ||
@@ -144,7 +145,7 @@ static bool onlySelects(BlockArgument base) {
   return !walk.wasInterrupted();
 }
 
-/// The lanes whose value memory holds in the end, bit for bit.
+/// The lanes whose value is in memory at the end, bit for bit.
 static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
                         Adjoint &adjoint) {
   OpBuilder &b = adjoint.builder;
@@ -190,7 +191,7 @@ static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
            << "' on a differentiated tensor; floating-point add, and max, min "
               "and exchange on a tensor that the kernel accesses in no other "
               "way, have one";
-  // Only values of the outer level can be saved.
+  // Only values in the outermost block can be saved.
   if (!isReproducible(value) &&
       !isa<triton::FuncOp>(value.getParentBlock()->getParentOp()))
     return op.emitError(

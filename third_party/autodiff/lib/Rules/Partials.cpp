@@ -8,13 +8,13 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether the derivative is a multiple of the result.
+/// Whether the derivative is a multiple of the result, like that of exp.
 static bool isMultipleOfResult(Operation *op) {
   std::string name;
   return findFunction(op, &name) && llvm::is_contained({"exp", "exp2"}, name);
 }
 
-/// Fails if `operand` of `op`, which is active, is no float.
+/// Fails if `operand` of `op`, which is active, is not a float.
 static LogicalResult requireFloat(Operation *op, Value operand) {
   Type element = getElementTypeOrSelf(operand.getType());
   if (!isa<IntegerType>(element) || element.isInteger(1))
@@ -24,8 +24,8 @@ static LogicalResult requireFloat(Operation *op, Value operand) {
                        "compute with floats instead");
 }
 
-/// `contribution` in the type of the tangent or adjoint of `value`: casts to
-/// and from f64 have an operand and a result that differ.
+/// Converts `contribution` to the type of the tangent or adjoint of `value`:
+/// operand and result of casts to and from f64 have different ones.
 static Tile castFor(Value value, Tile contribution) {
   Type type = Differentiation::typeFor(value.getType());
   return contribution.like(castFloat(contribution.b(), contribution.loc(),
@@ -56,7 +56,7 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
           emitLanes(adjoint, adjoint.lanes.of(op->getResult(0)), result.type());
     return *live;
   };
-  // Products that sum over the lanes that are not live select the same.
+  // Products that sum over these lanes select in the same way.
   if (isMultipleOfResult(op) && !factors.giveFinite(result) &&
       getLive().isExact) {
     result = onlyLive(result, {}, getLive());

@@ -17,7 +17,7 @@ SmallVector<Value> mlir::autodiff::scanWith(Region &region, ValueRange tiles,
   for (Value capture : captures)
     mapping.map(capture, in.primal(capture));
   auto inlineRegion = [&](OpBuilder &b, ValueRange running, ValueRange next) {
-    // What runs from the end meets new elements on its left.
+    // A scan from the end has new elements on the left.
     if (reverse)
       std::swap(running, next);
     Block &block = region.front();
@@ -44,7 +44,7 @@ LogicalResult mlir::autodiff::pushPairs(
     return op->emitError("no forward-mode rule for a combine function that "
                          "uses a differentiated value from outside; combine it "
                          "with the elements before or after");
-  // Even shares would depend on the order in which elements meet.
+  // Equal shares would depend on the order of elements.
   if (!mutation::isMade("tangents:even shares in pairs"))
     function->preferFirstOnTies();
   unsigned count = op->getNumOperands();
@@ -69,7 +69,7 @@ LogicalResult mlir::autodiff::pushPairs(
     }
     auto pairs = function->push(tangents, arguments, moving);
     result = failed(pairs) ? failure() : success();
-    // What is returned when there is none only has the right types.
+    // An error was reported; the result just needs the right types.
     if (failed(pairs))
       return SmallVector<Value>(running);
     SmallVector<Value> combined = pairs->values;

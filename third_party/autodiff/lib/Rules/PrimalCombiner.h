@@ -1,7 +1,7 @@
 //===- PrimalCombiner.h - The primal's combine functions --------*- C++ -*-===//
 //
-// What a derived kernel makes of the function that a reduction or scan of the
-// primal combines with.
+// How derived kernels evaluate and differentiate the combine function of a
+// reduction or scan.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_RULES_PRIMALCOMBINER_H
@@ -14,13 +14,14 @@ namespace mlir::autodiff {
 class Differentiation;
 class Tangents;
 
-/// The running combination ∘ of `tiles` along an axis by the primal's `region`:
-/// x₁∘…∘xᵢ, or in reverse xᵢ∘…∘xₙ.
+/// The scan of `tiles` along an axis with ∘ of the forward's `region`: x₁∘…∘xᵢ,
+/// or in reverse xᵢ∘…∘xₙ.
 SmallVector<Value> scanWith(Region &region, ValueRange tiles, unsigned axis,
                             bool reverse, Differentiation &in);
 
-/// The tangents of `op`, a reduction or scan with the function of `region`: it
-/// combines pairs of an element and its tangent, as `combine` combines tiles.
+/// The tangents of `op`, a reduction or scan with the function of `region`.
+/// `combine` reduces or scans tiles; it is given pairs of an element and its
+/// tangent.
 LogicalResult pushPairs(
     Operation *op, Region &region, Tangents &tangents,
     llvm::function_ref<SmallVector<Value>(ValueRange tiles, CombineBuilder)>

@@ -1,10 +1,11 @@
 //===- Reduce.cpp - Reductions --------------------------------------------===//
 //
-// In y = x₁∘…∘xₙ each xᵢ stands between what comes before it, P, and what comes
-// after, S: y = P∘(xᵢ∘S). P and S are scans with the same ∘, shifted by one
-// element, and the adjoint of xᵢ follows from two applications of ∘. The first
-// element has no P and the last one no S: ∘ need not have a neutral element.
-// Forward, a reduction of pairs of an element and its tangent gives both.
+// In y = x₁∘…∘xₙ, let P be the combination of the elements before xᵢ, and S
+// that of those after it: y = P∘(xᵢ∘S). P and S are scans with ∘, shifted by
+// one element, and the adjoint of xᵢ follows from two applications of ∘. The
+// first element has no P and the last one no S, so ∘ need not have a neutral
+// element. In forward mode, a reduction of pairs of an element and its tangent
+// gives value and tangent.
 //
 //===----------------------------------------------------------------------===//
 #include "PrimalCombiner.h"
@@ -20,7 +21,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What ẏ is the sum of, ẋ in some places, and where ȳ goes in turn.
+/// A reduction whose derivative is a share of the elements: ẏ is the sum of ẋ
+/// over `places`, and x̄ is ȳ there, divided by the number of `ties`.
 struct Share {
   Value places; ///< null: everywhere
   Value ties;   ///< how many there are, if each counts for its part only
@@ -32,10 +34,11 @@ public:
       : op(op), in(in), b(in.builder), loc(in.loc()), axis(op.getAxis()),
         count(op.getSrcs().size()) {}
 
-  /// The share of elements; nothing where ∘ is any function.
+  /// The share of each element; none where ∘ is an arbitrary function.
   FailureOr<std::optional<Share>> findShare();
 
-  /// A share's part of a row that is repeated, or of a tile that is summed.
+  /// Applies a share to a cotangent, which is repeated along the axis, or to a
+  /// tangent, which is summed.
   Value pull(const Share &share, Value cotangent, unsigned index);
   Value push(const Share &share, Value tangent, unsigned index);
 
@@ -74,12 +77,12 @@ private:
 };
 } // namespace
 
-/// Where x attains y, shared evenly on ties, as PyTorch's amax does. NaN
-/// attains NaN.
+/// Where x is the maximum (or minimum) y; ties share evenly, as in PyTorch's
+/// amax. NaN equals NaN here.
 Share Reduction::findAttaining() {
   auto repeated = [&](Value row) { return Tile(b, loc, repeat(row, 0)); };
-  // y is taken from the very x that it is compared with: what the forward
-  // saved may differ in the last place from what is recomputed here.
+  // y is computed again from the x that it is compared with. A value that the
+  // forward saved may differ in the last bit.
   Value source = in.primal(op.getSrcs()[0]);
   IRMapping mapping;
   mapping.map(op.getSrcs()[0], source);
@@ -96,7 +99,8 @@ Share Reduction::findAttaining() {
           sumOver(b, loc, where(attains, x.constant(1.0), zero), axis)};
 }
 
-/// Whether the integers of `tile` are distinct along `axis`: those of a range.
+/// Whether the integers of `tile` are distinct along `axis`, as those of a
+/// range are.
 static bool countsAlong(Value tile, unsigned axis) {
   Operation *source = tile.getDefiningOp();
   if (isa_and_nonnull<triton::MakeRangeOp>(source))
@@ -115,8 +119,8 @@ static bool countsAlong(Value tile, unsigned axis) {
   return false;
 }
 
-/// Where the element is that a reduction by choice (arg-max) has chosen, if an
-/// index among its results tells; else null.
+/// For a reduction by choice (arg-max), where the chosen element is, if one of
+/// the results is an index; else null.
 Value Reduction::findChosen() {
   if (!isChoice(op.getCombineOp()))
     return {};
@@ -132,7 +136,7 @@ Value Reduction::findChosen() {
 }
 
 FailureOr<std::optional<Share>> Reduction::findShare() {
-  // One element is combined with nothing.
+  // A single element is not combined with anything.
   if (typeOf(0).getDimSize(axis) == 1)
     return std::optional(Share());
   switch (classifyCombiner(op.getCombineOp())) {
@@ -152,7 +156,8 @@ FailureOr<std::optional<Share>> Reduction::findShare() {
     return failure();
   if (*combination == Combination::Associative)
     return std::optional<Share>();
-  // Of elements that are the same and stay so, the first one stands for all.
+  // If all elements are the same, and any combination of them is, too, the
+  // first one gets the whole derivative.
   if (mutation::isMade("combiner:each of equal elements"))
     return std::optional(Share());
   return std::optional(
@@ -186,7 +191,8 @@ LogicalResult GeneralReversal::run() {
                         "combine it with the elements before or after");
   combine->preferFirstOnTies();
 
-  // Members of the tuple that carry a derivative: in x, and in combinations.
+  // The members of the tuple that carry a derivative: in elements, and in
+  // combinations of elements.
   llvm::BitVector wanted = adjoint.findActive(op.getSrcs());
   llvm::BitVector members = combine->findMembers(wanted);
   wanted.resize(2 * count);
@@ -210,7 +216,7 @@ LogicalResult GeneralReversal::run() {
   for (auto [tile, own] : llvm::zip_equal(rest, x))
     tile = select(isLast, own, tile);
 
-  // Through P∘rest, then through rest = x∘S.
+  // First through P∘rest, then through rest = x∘S.
   SmallVector<Value> cotangents;
   for (auto [index, result] : llvm::enumerate(op.getResult())) {
     Value cotangent = adjoint.get(result);

@@ -16,7 +16,7 @@ mutation::Reversing::Reversing(Operation *op) : outer(reversed) {
 }
 mutation::Reversing::~Reversing() { reversed = outer; }
 
-/// The name of a rule: of the operation, and of the case that it is.
+/// The name of a rule: the operation, and the case.
 static std::string ruleOf(Operation *op) {
   std::string name = op->getName().getStringRef().str();
   if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))
@@ -33,7 +33,8 @@ static std::string ruleOf(Operation *op) {
   return name + "(" + llvm::join(combiner, ",") + ")";
 }
 
-/// What a mistake is in: the adjoint of an operand, or the tangent of a result.
+/// Where a mistake is: in the adjoint of an operand, or the tangent of a
+/// result.
 static std::string placeOf(Operation *op, Value value) {
   if (value.getDefiningOp() == op)
     return "tangent " + std::to_string(cast<OpResult>(value).getResultNumber());
@@ -43,7 +44,7 @@ static std::string placeOf(Operation *op, Value value) {
   return "inner";
 }
 
-/// The operand that could be mistaken for `value`.
+/// Another operand of the same type, which could be mistaken for `value`.
 static Value findTwin(Operation *op, Value value) {
   if (value.getDefiningOp() == op)
     return {};

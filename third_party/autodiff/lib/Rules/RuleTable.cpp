@@ -38,7 +38,7 @@ const Rule *RuleTable::lookup(Operation *op) const {
   return it == rules.end() ? nullptr : &it->second;
 }
 
-/// What an error calls `op`.
+/// How an error describes `op`.
 static std::string describe(Operation *op) {
   std::string name = ("'" + op->getName().getStringRef() + "'").str();
   if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))

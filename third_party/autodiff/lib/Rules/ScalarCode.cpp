@@ -17,7 +17,7 @@ using Arguments = llvm::ArrayRef<double>;
 using FunctionOfNumbers = double (*)(Arguments);
 } // namespace
 
-/// The functions of floats, by the names in the table of functions.
+/// Functions on floats, by the names in the table of functions.
 static FunctionOfNumbers findOnNumbers(StringRef name) {
 #define UNARY(NAME)                                                            \
   {                                                                            \
@@ -98,7 +98,8 @@ Attribute ScalarCode::widen(Attribute number) {
                 : number;
 }
 
-/// A function of floats; null if `op` is none, or is not known.
+/// The value of a function on floats; null if `op` computes none, or an unknown
+/// one.
 static Attribute evaluateFunction(Operation &op, ArrayRef<Attribute> operands) {
   std::string name;
   SmallVector<unsigned> order;
@@ -129,7 +130,7 @@ Attribute ScalarCode::evaluate(Operation &op, ArrayRef<Attribute> operands,
     return widen(constant);
   if (llvm::is_contained(operands, Attribute()))
     return {};
-  // Floats have the same bits in no other type.
+  // The interpreter's doubles do not have the bits of the kernel's floats.
   if (isa<arith::BitcastOp, triton::BitcastOp>(op) &&
       (isFloat(op.getOperand(0).getType()) ||
        isFloat(op.getResult(0).getType())))

@@ -50,7 +50,7 @@ private:
   Value zero(unsigned index) {
     return adjoint.constant(op.getSrcs()[index].getType(), 0.0);
   }
-  /// The type that the recurrence is solved in.
+  /// The type in which the recurrence is solved.
   Type element() {
     auto isDouble = [](Type t) { return getElementTypeOrSelf(t).isF64(); };
     return llvm::any_of(op.getSrcs().getTypes(), isDouble) ? b.getF64Type()
@@ -74,9 +74,9 @@ private:
   RankedTensorType type;
   Axis along;
   unsigned count;
-  /// ȳ by member of the tuple, null for zero.
+  /// ȳ for each member of the tuple, null for zero.
   SmallVector<Value> cotangents;
-  /// The members whose adjoint is not zero, in the order of Aᵀ.
+  /// The members whose adjoint is not zero, in the order of rows of Aᵀ.
   SmallVector<unsigned> state;
   /// Aᵀ: entry [j][r] is the derivative of member r of s by member j of the
   /// previous s.
@@ -84,7 +84,7 @@ private:
 };
 } // namespace
 
-/// The members of s that vary with active members of x.
+/// The members of s that depend on active members of x.
 llvm::BitVector ScanReversal::findMembers(const TileFunction &combine) {
   llvm::BitVector members = adjoint.findActive(op.getSrcs());
   for (llvm::BitVector before; before != members;) {
@@ -98,8 +98,8 @@ llvm::BitVector ScanReversal::findMembers(const TileFunction &combine) {
   return members;
 }
 
-/// Finds the state, from the members with a cotangent on, and Aᵀ row by row of
-/// A: by the adjoint of one member of s at a time.
+/// Finds the state, starting from members with a cotangent, and Aᵀ: one row of
+/// A at a time, as the adjoints for one member of s.
 LogicalResult ScanReversal::findJacobian(const TileFunction &combine,
                                          ValueRange arguments,
                                          const llvm::BitVector &members) {
@@ -128,7 +128,7 @@ LogicalResult ScanReversal::findJacobian(const TileFunction &combine,
   return success();
 }
 
-/// Where s̄ is not zero: in lanes from which the scan goes to live ones.
+/// Where s̄ is not zero: in lanes whose elements are combined into live ones.
 LiveMask ScanReversal::findLive() {
   OpOperand &source = op->getOpOperand(0);
   LiveMask mask = emitLanes(adjoint, adjoint.lanes.through(source), type);
@@ -141,7 +141,7 @@ LiveMask ScanReversal::findLive() {
   return mask;
 }
 
-/// A derivative of ∘, which s̄ is multiplied by: zero where s̄ is.
+/// A derivative of ∘, the factor of s̄, set to zero where s̄ is zero.
 Value ScanReversal::onlyLive(Value value, LiveMask mask,
                              const Factors &factors) {
   if (!value || factors.giveFinite(value))
@@ -149,12 +149,12 @@ Value ScanReversal::onlyLive(Value value, LiveMask mask,
   return autodiff::onlyLive(Tile(b, loc, value), {}, mask);
 }
 
-/// w by member of the state, by a scan over affine maps.
+/// w for each member of the state, by a scan over affine maps.
 SmallVector<Value> ScanReversal::solve() {
   unsigned size = state.size();
   if (size == 0)
     return {};
-  // Which entries products of Aᵀ can fill: the transitive closure.
+  // The entries that products of Aᵀ can have: the transitive closure.
   SmallVector<llvm::BitVector> filled(size, llvm::BitVector(size));
   for (unsigned j = 0; j < size; ++j)
     for (unsigned r = 0; r < size; ++r)
@@ -178,7 +178,7 @@ SmallVector<Value> ScanReversal::solve() {
     tiles.push_back(orZero(sum, zero));
   }
 
-  // (M, v) after (N, u), which comes from the end: (M·N, v + M·u).
+  // (M, v) is applied after (N, u), which is nearer to the end: (M·N, v + M·u).
   auto unpack = [&](ValueRange values) {
     Matrix matrix(size, SmallVector<Value>(size));
     for (unsigned j = 0; j < size; ++j)
@@ -272,7 +272,7 @@ LogicalResult ScanReversal::runGeneral() {
 }
 
 namespace {
-/// What a scan makes of tangents and cotangents.
+/// How a scan treats tangents and cotangents.
 enum class Kind {
   Identity, ///< each element stands for itself
   Sum,

@@ -79,7 +79,7 @@ void mlir::autodiff::addShapeRules(RuleTable &table) {
       "x̄ += reshape ȳ", {applyItself, mapOf(reshapeBack<triton::ReshapeOp>)});
   table.addLinear<triton::TransOp>("x̄ += transpose ȳ by the inverse order",
                                    {applyItself, mapOf(transposeBack)});
-  // Twice is never.
+  // Swapping twice does nothing.
   table.addLinear<SwapOp>("x̄ += swap ȳ", {applyItself, applyItself});
   table.addLinear<triton::JoinOp>("(x̄₁, x̄₂) += split ȳ",
                                   {applyItself, splitUp});

@@ -71,7 +71,8 @@ void Tangents::bind(ValueRange values, ValueRange pairs, ValueRange targets) {
   }
 }
 
-/// Of an operation that computes a pointer: the same of the tangents' memory.
+/// For an operation that computes a pointer: a copy that computes the pointer
+/// to the tangents.
 void Tangents::pushPointer(Operation &op) {
   Operation *copy = builder.clone(*clone(op));
   for (OpOperand &operand : op.getOpOperands())
@@ -101,7 +102,7 @@ LogicalResult Tangents::push(Operation &op) {
   const Rule *rule = RuleTable::get().require(&op);
   if (!rule)
     return failure();
-  // What hands values on hands their tangents on beside them.
+  // Loops and branches carry tangents beside values.
   if (!isControlFlow)
     clone(op);
   return rule->push(&op, *this);

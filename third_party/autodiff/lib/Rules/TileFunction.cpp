@@ -1,8 +1,8 @@
 //===- TileFunction.cpp - Scalar code as a function of tiles --------------===//
 //
-// A branch becomes the computation of both sides and a selection. The side that
-// an element does not take computes with ones in place of what it reads, so
-// that no pole there can turn a zero cotangent into NaN.
+// A branch becomes the computation of both sides and a selection. For elements
+// that do not take a side, it computes with ones, so that a pole there cannot
+// turn a zero cotangent into NaN.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/TileFunction.h"
@@ -68,7 +68,8 @@ LogicalResult Lifting::lift(Block &block, IRMapping &values) {
   return success();
 }
 
-/// The values that one side of a branch yields; `taken` says where it counts.
+/// The values that one side of a branch yields; `taken` is the condition under
+/// which they count.
 FailureOr<SmallVector<Value>> Lifting::liftSide(Region &side, Value taken,
                                                 const IRMapping &values) {
   Block &block = side.front();
@@ -141,8 +142,8 @@ TileFunction::lift(Region &region, std::optional<ArrayRef<int64_t>> shape) {
                       used.takeVector());
 }
 
-/// Whether `op` is a maximum, a minimum (the predicate that its first operand
-/// fulfils if it is the result), or neither.
+/// For a maximum or minimum, the comparison that is true if its first operand
+/// is the result; none for other operations.
 static std::optional<arith::CmpFPredicate> comparesBy(Operation &op) {
   if (isa<arith::MaximumFOp, arith::MaxNumFOp>(op))
     return arith::CmpFPredicate::OGE;
@@ -159,7 +160,7 @@ void TileFunction::preferFirstOnTies() {
     OpBuilder b(&op);
     Tile first(b, op.getLoc(), op.getOperand(0));
     Tile second = first.like(op.getOperand(1));
-    // NaN is what these pass on, or what loses against a number.
+    // NaN is passed on by some, and loses against a number in others.
     Tile nan = isa<arith::MaximumFOp, arith::MinimumFOp>(op) ? first : second;
     Value isFirst =
         arith::OrIOp::create(b, op.getLoc(), compare(*predicate, first, second),
@@ -257,7 +258,7 @@ llvm::BitVector TileFunction::findMembers(const llvm::BitVector &active) const {
   llvm::BitVector members = active;
   for (llvm::BitVector before; before != members;) {
     before = members;
-    // On the left and on the right.
+    // On the left and on the right side.
     llvm::BitVector varied = members;
     varied.resize(2 * members.size());
     for (unsigned index : members.set_bits())

@@ -1,7 +1,7 @@
 //===- While.cpp - Loops that end when they find out ----------------------===//
 //
 // autodiff-normalize has moved all work into the body and made the number of
-// iterations a result, so that what is left is a loop over a known count.
+// iterations a result. So this is a loop with a known count.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopReversal.h"
@@ -18,8 +18,8 @@ static LogicalResult reverseWhile(scf::WhileOp op, Adjoint &adjoint) {
   if (!counter || !llvm::hasSingleElement(*op.getBeforeBody()))
     return op.emitError("expected a loop that carries its condition and the "
                         "number of iterations; run autodiff-normalize first");
-  // Seen from the body: what is passed to it is what the loop carries. What
-  // is passed from outside of the loop starts and stays as it is.
+  // From the body's point of view, the loop carries the values that are passed
+  // to the body. Those that come from outside of the loop do not change.
   SmallVector<Value> inits, nexts;
   for (Value passed : op.getConditionOp().getArgs()) {
     auto argument = dyn_cast<BlockArgument>(passed);

@@ -7,8 +7,8 @@ using namespace mlir;
 using namespace mlir::autodiff::source;
 namespace tt = mlir::triton;
 
-/// What a function is called in the user's source: Triton puts its module in
-/// front of that, and the types of its arguments behind it.
+/// The name of a function in the user's source. Triton puts the module in front
+/// of it, and the types of its arguments behind it.
 static StringRef sourceName(tt::FuncOp function) {
   StringRef name = function.getSymName();
   name = name.rsplit('.').second.empty() ? name : name.rsplit('.').second;
@@ -25,7 +25,7 @@ FailureOr<StringRef> Helpers::nameFor(tt::CallOp call, Names &names) {
   if (!callee || !callee.isPrivate() || callee.isExternal())
     return FunctionPrinter::fail(call, "it calls no function of this module");
   using State = Function::State;
-  // Entries stay where they are: all functions have theirs.
+  // The reference stays valid: entries for all functions exist already.
   Function &function = functions.find(callee)->second;
   if (function.state == State::Begun)
     return FunctionPrinter::fail(call, "the function calls itself");
@@ -67,7 +67,7 @@ LogicalResult FunctionPrinter::printFunction(tt::FuncOp function,
   return success();
 }
 
-/// Literals would be constants of the function, not arguments.
+/// Arguments are variables: literals would become constants of the function.
 LogicalResult FunctionPrinter::print(tt::CallOp call) {
   FailureOr<StringRef> function = helpers.nameFor(call, moduleNames);
   if (failed(function))

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using namespace mlir::autodiff::source;
 
-/// Whether `op` computes an adjoint, no address or mask of one.
+/// Whether `op` computes an adjoint, and not an address or mask.
 static bool isOfAdjoints(Operation *op) {
   auto isReal = [](Type type) {
     return isa<FloatType>(getElementTypeOrSelf(type));
@@ -21,14 +21,15 @@ static bool isOfAdjoints(Operation *op) {
           llvm::any_of(op->getResultTypes(), isReal));
 }
 
-/// The user's line that a rule made `op` of, as "file:line"; empty if none did.
+/// The user's line, as "file:line", for which a rule made `op`; empty if none
+/// did.
 static std::string statementOf(Operation *op) {
   if (findRule(op->getLoc()).empty() || !isOfAdjoints(op))
     return {};
   return findStatement(op->getLoc());
 }
 
-/// What the user wrote in a line; empty if the file is not there.
+/// The text of a line of the user's; empty if there is no such file.
 static std::string sourceOf(StringRef file, unsigned wanted) {
   auto buffer = llvm::MemoryBuffer::getFile(file);
   if (!buffer)
@@ -40,13 +41,13 @@ static std::string sourceOf(StringRef file, unsigned wanted) {
   return {};
 }
 
-/// At most so many bytes of a text, which ends with dots if it is cut.
+/// At most `most` bytes of a text, with dots at the end if it is cut.
 static std::string shortened(std::string text, size_t most) {
   static constexpr llvm::StringLiteral kDots = "...";
   if (text.size() <= most)
     return text;
   size_t end = most - kDots.size();
-  // Not within a character.
+  // Does not cut inside of a UTF-8 character.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
     --end;
   return text.substr(0, end) + kDots.str();

@@ -9,18 +9,18 @@
 namespace mlir::autodiff::source {
 
 /// The user's statements whose adjoints a kernel computes, with the formulas of
-/// the rules that made these.
+/// their rules.
 class Comments {
 public:
   Comments() = default;
   explicit Comments(Operation *kernel);
 
-  /// The comment above what `op` is printed as: lines of at most `columns`, if
-  /// the adjoint of a statement begins there, else none.
+  /// The comment above the line for `op`, in lines of at most `columns`; none
+  /// unless the adjoint of a statement begins there.
   SmallVector<std::string> take(Operation *op, size_t columns);
 
 private:
-  // By file and line. What has been printed is gone.
+  // Formulas by file and line; removed once they are printed.
   llvm::StringMap<llvm::SetVector<llvm::StringRef>> statements;
 };
 

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::autodiff::source;
 namespace tt = mlir::triton;
 
-/// Ends an iteration or a side of a branch: one assignment for all.
+/// Ends an iteration or a side of a branch with one assignment.
 void FunctionPrinter::printYield(ArrayRef<std::string> targets,
                                  ValueRange values) {
   if (targets.empty())
@@ -101,7 +101,7 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
   if (branch.getNumResults() > 0)
     for (Value yielded : branch.thenYield().getOperands())
       wishes.push_back(findVariableOf(yielded));
-  // Triton has the results in the order of the alphabet.
+  // Triton sorts the results of a branch by name.
   SmallVector<std::string> targets =
       names.giveSorted(branch.getResults(), wishes);
   auto printSide = [&](Region &side) -> LogicalResult {
@@ -164,7 +164,7 @@ LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
   return success();
 }
 
-/// Blocks one after the other, between which programs may return.
+/// Prints blocks one after the other; programs may return between them.
 LogicalResult FunctionPrinter::printReturns(tt::FuncOp kernel) {
   Block *block = &kernel.getBody().front();
   while (true) {

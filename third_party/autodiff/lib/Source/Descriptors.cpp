@@ -21,7 +21,7 @@ static std::string listText(ValueRange values, Use use, Operand operand) {
 }
 
 static Result write(tt::MakeTensorDescOp make, Operand operand) {
-  // Triton takes nothing else for the distance of neighbours.
+  // Triton accepts nothing but 1 for the last stride.
   std::optional<Attribute> last = elementOf(make.getStrides().back());
   if (!last || !cast<IntegerAttr>(*last).getValue().isOne())
     return std::nullopt;
@@ -44,7 +44,7 @@ static Result write(tt::DescriptorLoadOp load, Operand operand) {
               listText(load.getIndices(), Use::Alone, operand) + ")"};
 }
 
-/// A method that combines what is in memory with a block.
+/// The method that combines memory with a block.
 static llvm::StringRef methodOf(tt::DescriptorReduceKind kind) {
   switch (kind) {
   case tt::DescriptorReduceKind::ADD:

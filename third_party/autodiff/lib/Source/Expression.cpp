@@ -39,7 +39,7 @@ private:
   Result method(Text object, const llvm::Twine &rest) {
     return Text{object.within(Binding::Atom) + rest.str()};
   }
-  /// An operand as an unsigned number.
+  /// An operand as an unsigned integer.
   Text asUnsigned(Value value, Use use);
   Result signedAgain(Result result);
 
@@ -48,7 +48,7 @@ private:
   Result writeArithmetic();
   Result writeConversion();
   Result writeMath();
-  /// What a product is added to; nothing for zero.
+  /// The accumulator of a product; empty for zero.
   std::string startOf(Value sum);
   Result writeScaledDot(tt::DotScaledOp dot);
   Result writeTile();
@@ -84,7 +84,7 @@ std::optional<Text> Writer::infix(llvm::StringRef sign, Binding binding,
     return isUnsigned ? asUnsigned(value, use) : operand(value, use);
   };
   Text lhs = get(op->getOperand(0)), rhs = get(op->getOperand(1));
-  // Operators bind to the left; comparisons are not chained.
+  // Operators are left-associative; comparisons cannot be chained.
   Binding after = static_cast<Binding>(static_cast<int>(binding) + 1);
   Binding before = binding == Binding::Compare ? after : binding;
   return Text{lhs.within(before) + " " + sign.str() + " " + rhs.within(after),
@@ -244,12 +244,12 @@ std::optional<Text> Writer::writeArithmetic() {
                     B::Sign};
       })
       .Case([&](arith::SelectOp select) -> Result {
-        // `tl.where` would extend a single condition.
+        // `tl.where` would broadcast a scalar condition.
         bool isOfTiles = isa<RankedTensorType>(select.getType());
         if (isOfTiles &&
             !isa<RankedTensorType>(select.getCondition().getType()))
           return std::nullopt;
-        // Of two literals Triton would make numbers of 32 bits.
+        // Triton would make 32-bit numbers of two literals.
         bool areLiterals = elementOf(select.getTrueValue()) &&
                            elementOf(select.getFalseValue());
         std::string condition = text(select.getCondition(), Use::Joined);
@@ -388,7 +388,7 @@ std::string Writer::startOf(Value sum) {
 std::optional<Text> Writer::writeScaledDot(tt::DotScaledOp dot) {
   std::string written = "tl.dot_scaled(";
   auto add = [&](Value tile, Value scale, tt::ScaleDotElemType format) {
-    // Triton wants pairs of numbers of four bits as unsigned bytes, and scales.
+    // Triton expects packed 4-bit numbers, and scales, as unsigned bytes.
     bool isPacked = format == tt::ScaleDotElemType::E2M1;
     written +=
         isPacked ? asUnsigned(tile, Use::Alone).text : text(tile, Use::Alone);
@@ -472,7 +472,7 @@ std::optional<Text> Writer::writeTile() {
         product += ", " + text(dot.getB());
         product += startOf(dot.getC());
         product += precisionOf(dot);
-        // What Triton takes where it sums inexactly is more than any length.
+        // Triton's default for inexact sums is larger than any length.
         unsigned inexact = dot.getMaxNumImpreciseAcc();
         if (elementOf(dot.getA().getType()).getIntOrFloatBitWidth() == 8 &&
             isa<FloatType>(elementOf(dot.getA().getType())) &&

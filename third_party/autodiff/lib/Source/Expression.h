@@ -12,32 +12,32 @@ namespace mlir::autodiff::source {
 /// How tightly operators bind, as Python has it.
 enum class Binding { Compare, Or, Xor, And, Shift, Sum, Product, Sign, Atom };
 
-/// A part of a line, and what binds it together.
+/// A part of a line, and its outermost operator.
 struct Text {
   std::string text;
   Binding binding = Binding::Atom;
 
-  /// In parentheses where something binds more tightly.
+  /// The text, in parentheses if the operator around it binds more tightly.
   std::string within(Binding outer) const {
     return binding < outer ? "(" + text + ")" : text;
   }
 };
 
-/// How an operand is used, which decides what may stand for it.
+/// How an operand is used, which decides what may be written for it.
 enum class Use {
   /// Beside an operand that has the shape and type of the result: a literal or
-  /// a smaller tile will do.
+  /// a smaller tile is allowed.
   Joined,
-  /// The same, of a comparison, or a function, that takes literals for numbers
-  /// of 32 bits.
+  /// The same, in a comparison or function that takes literals for 32-bit
+  /// numbers.
   Passed,
-  /// By itself: it must have its shape and type.
+  /// Alone: it must have its own shape and type.
   Alone,
-  /// The same, of which a method is called: a literal has none.
+  /// The same, as the object of a method call, which a literal cannot be.
   Object,
-  /// As a number that Triton converts and extends to what a pointer has.
+  /// As a value that Triton converts and broadcasts to fit a pointer.
   Stored,
-  /// More than once, so it has to be a variable.
+  /// More than once, so it must be a variable.
   Repeated
 };
 
@@ -45,21 +45,22 @@ enum class Use {
 /// which they are asked for.
 using Operand = llvm::function_ref<Text(Value, Use)>;
 
-/// The text of an operation with a result, or of a store; none for operations
-/// that have no form in Python.
+/// The expression for an operation with a result, or for a store; none for
+/// operations that cannot be written in Python.
 std::optional<Text> expressionOf(Operation *op, Operand operand);
 
-/// The same, of loads, stores and atomics through pointers.
+/// The same for loads, stores and atomics through pointers.
 std::optional<Text> memoryText(Operation *op, Operand operand);
 
-/// The same, of what makes or uses a tensor descriptor.
+/// The same for operations that make or use a tensor descriptor.
 std::optional<Text> descriptorText(Operation *op, Operand operand);
 
 /// The operands of `op` in the order in which Python evaluates them, with their
-/// uses; empty for operations without a form.
+/// uses; none for operations that cannot be written in Python.
 std::optional<SmallVector<std::pair<Value, Use>>> usesOf(Operation *op);
 
-/// Whether a shorter or single operand of `op` gets the shape of its result.
+/// Whether Triton broadcasts smaller or scalar operands of `op` to the shape of
+/// its result.
 bool joins(Operation *op);
 
 } // namespace mlir::autodiff::source

@@ -17,7 +17,7 @@ namespace {
 struct FitFrontend : autodiff::impl::FitFrontendBase<FitFrontend> {
   using FitFrontendBase::FitFrontendBase;
 
-  /// As `min_dot_size` of a backend of Triton.
+  /// The same as `min_dot_size` of a backend of Triton.
   int64_t getLeastSum(triton::DotOp dot) const {
     Type element = getElementTypeOrSelf(dot.getA().getType());
     unsigned place = llvm::Log2_32(element.getIntOrFloatBitWidth() / 8);

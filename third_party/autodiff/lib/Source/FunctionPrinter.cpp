@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mlir::autodiff::source;
 namespace tt = mlir::triton;
 
-/// Longer parts of a line become lines.
+/// Longer subexpressions get a line of their own.
 static constexpr size_t kLongestPart = 72;
 
 //===----------------------------------------------------------------------===//
@@ -29,7 +29,7 @@ void FunctionPrinter::assign(Value value, const Text &text) {
   line(name + " = " + text.text);
 }
 
-/// Writes a line for all that waits.
+/// Writes a line for each value that waits.
 void FunctionPrinter::flush() {
   SmallVector<Waiting> all = std::move(waiting);
   SmallVector<std::string> later = std::move(announced);
@@ -41,7 +41,7 @@ void FunctionPrinter::flush() {
   announced = std::move(later);
 }
 
-/// Keeps a value for the line that it will be a part of.
+/// Keeps a value until the line that it will be a part of.
 void FunctionPrinter::wait(Value value, Text text) {
   waiting.push_back({value, std::move(text), std::exchange(announced, {})});
 }
@@ -61,7 +61,8 @@ FunctionPrinter::Waiting *FunctionPrinter::findWaiting(Value value) {
   return place == waiting.end() ? nullptr : place;
 }
 
-/// Lets only what the next line needs, in this order, wait.
+/// Lets only the values that the next line needs wait, in this order; writes
+/// lines for the others.
 void FunctionPrinter::settle(ArrayRef<Value> needed) {
   SmallVector<Value> waited;
   for (Value value : needed) {
@@ -77,8 +78,9 @@ void FunctionPrinter::settle(ArrayRef<Value> needed) {
     flush();
 }
 
-/// Whether Triton, which takes a literal for a float32 or, where it is too
-/// large, for an integer or float of 64 bits, converts it to `number`.
+/// Whether Triton's conversion of a literal gives `number` exactly. Triton
+/// takes a literal for a float32, or if it is too large, for a 64-bit integer
+/// or float.
 static bool survivesConversion(Attribute number) {
   auto real = dyn_cast<FloatAttr>(number);
   if (!real || !real.getType().isF64())
@@ -117,7 +119,7 @@ Text FunctionPrinter::constantText(Value value, Attribute element, Use use) {
   }
 }
 
-/// What stands for `value` in a line; it no longer waits.
+/// The text for `value` in a line; it then no longer waits.
 Text FunctionPrinter::reference(Value value, Use use) {
   if (std::optional<Attribute> element = elementOf(value))
     return constantText(value, *element, use);
@@ -140,7 +142,7 @@ std::string FunctionPrinter::variable(Value value) {
   return reference(value, Use::Alone).text;
 }
 
-/// Whether Triton extends what an access takes for a mask to its addresses.
+/// Whether Triton broadcasts this mask of an access to its addresses.
 static bool isMaskOf(Value value, Operation *access) {
   return llvm::TypeSwitch<Operation *, bool>(access)
       .Case<tt::LoadOp, tt::StoreOp, tt::AtomicRMWOp>([&](auto op) {
@@ -150,9 +152,9 @@ static bool isMaskOf(Value value, Operation *access) {
       .Default([](Operation *) { return false; });
 }
 
-/// Whether Triton extends what `op` extends, a single value or a smaller tile,
-/// for `user`: another operand is a tile, and the longest axes of all, as they
-/// are before they are extended, are the result's.
+/// Whether Triton itself broadcasts for `user` what `op` broadcasts, a scalar
+/// or a smaller tile. Then another operand is a tile, and the longest axes of
+/// all operands, without broadcasts, are the result's.
 static bool extends(Operation *user, Operation *op) {
   if (!joins(user))
     return false;
@@ -169,13 +171,13 @@ static bool extends(Operation *user, Operation *op) {
     for (auto [length, own] : llvm::zip(longest, type.getShape()))
       length = std::max(length, own);
   }
-  // Next to a single value, a tile that is extended may be written as such.
+  // Beside a scalar, a broadcast tile may be written without the broadcast.
   return isa<tt::SplatOp>(op) ? longest.front() > 0
                               : ArrayRef(longest) == result.getShape();
 }
 
-/// Whether nothing but what Triton makes by itself comes between a tile and
-/// the first operation that uses it, or has one in it that does.
+/// Whether only operations that Triton adds by itself are between a tile and
+/// its first use, or the operation that contains it.
 static bool isDirectlyBeforeUse(Operation *op) {
   Block *block = op->getBlock();
   auto isNext = [&](Operation *next) {
@@ -191,7 +193,8 @@ static bool isDirectlyBeforeUse(Operation *op) {
   return next && isNext(next) && (op->hasOneUse() || next->getNumRegions() > 0);
 }
 
-/// What may be promised of a result's elements, and the functions that do so.
+/// Attributes that promise something about a result's elements, and the
+/// functions of Triton that set them.
 constexpr std::pair<StringRef, StringRef> kHints[] = {
     {"tt.contiguity", "max_contiguous"},
     {"tt.constancy", "max_constancy"},
@@ -202,7 +205,7 @@ static bool hasHints(Operation *op) {
                       [&](auto hint) { return op->hasAttr(hint.first); });
 }
 
-/// The text of `op`, with what is promised of its elements.
+/// The text of `op`, with the promises about its elements.
 static Text hinted(Operation *op, Text text) {
   for (auto [attribute, function] : kHints) {
     auto numbers = op->getAttrOfType<DenseIntElementsAttr>(attribute);
@@ -218,9 +221,9 @@ static Text hinted(Operation *op, Text text) {
   return text;
 }
 
-/// Whether Triton makes a tile of a single value, or of a smaller tile, by
-/// itself wherever it is used. In loops, too: what they do not change, it moves
-/// out of them. Where a single value becomes a tile makes no difference later.
+/// Whether Triton broadcasts a scalar or a smaller tile by itself wherever it
+/// is used. Also inside of loops, since Triton hoists loop invariants. Where a
+/// scalar is broadcast makes no difference later.
 static bool isImplicit(Operation *op) {
   Value tile = op->getResult(0);
   auto isExtended = [&](Operation *user) {
@@ -235,7 +238,7 @@ static bool isImplicit(Operation *op) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// Whether a result may wait for the one line that uses it.
+/// Whether a result may become part of the one line that uses it.
 static bool isForOneLine(Value result) {
   return result.hasOneUse() &&
          (*result.user_begin())->getBlock() == result.getParentBlock();
@@ -270,7 +273,7 @@ LogicalResult FunctionPrinter::printPlain(Operation *op) {
   return success();
 }
 
-/// A condition that is no tile chooses one of two tiles, or descriptors.
+/// A scalar condition chooses between two tiles, or descriptors.
 LogicalResult FunctionPrinter::printChoice(arith::SelectOp select) {
   flush();
   std::string chosen = names.give(select.getResult());
@@ -287,7 +290,8 @@ LogicalResult FunctionPrinter::printChoice(arith::SelectOp select) {
 }
 
 /// The function of Triton's library that reduces or scans in the same way;
-/// empty if there is none. It converts numbers of less than 32 bits first.
+/// empty if there is none. Library functions first convert numbers of fewer
+/// than 32 bits.
 static StringRef findInLibrary(Operation *op, Region &combine) {
   Type element = getElementTypeOrSelf(op->getOperand(0).getType());
   if (op->getNumOperands() > 1 || element.getIntOrFloatBitWidth() < 32)
@@ -384,7 +388,7 @@ LogicalResult FunctionPrinter::print(tt::MapElementwiseOp map) {
   std::string text = "tl.map_elementwise(" + *function + ", " + arguments(map);
   if (map.getPack() == 1)
     return finish(map, text + ")");
-  // Triton returns a tuple, of one tile too.
+  // Triton returns a tuple, even of one tile.
   StringRef end = map->getNumResults() == 1 ? ")[0]" : ")";
   return finish(map,
                 text + ", pack=" + std::to_string(map.getPack()) + end.str());

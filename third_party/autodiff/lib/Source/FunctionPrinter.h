@@ -1,9 +1,10 @@
 //===- FunctionPrinter.h - The lines of a function --------------*- C++ -*-===//
 //
-// Triton makes operations in the order in which Python evaluates a line. So
-// that the same ones come in the same order, a value becomes part of another
-// one's line only if what waits to be written is its operands, in order; else
-// all that waits becomes lines first. Constants have no order.
+// Triton creates operations in the order in which Python evaluates a line, and
+// the printed text has to give the same order. So a value is written inside of
+// another one's line only if the values that wait to be written are that line's
+// operands, in order. Otherwise all waiting values get lines first. Constants
+// have no order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_SOURCE_FUNCTIONPRINTER_H
@@ -26,16 +27,16 @@ inline constexpr size_t kLongestLine = 100;
 /// Functions of the printed module that kernels call.
 class Helpers {
 public:
-  /// The name of a function that does what `region` does, `base` or one like
-  /// it; null if it has no form.
+  /// The name of a function that does what `region` does, `base` or similar;
+  /// none if it cannot be written.
   std::optional<std::string> nameFor(Region &region, llvm::StringRef base,
                                      Names &names);
-  /// That of one that calls a function of a library.
+  /// The name of a function that calls a library's function.
   std::string nameFor(triton::ExternElementwiseOp op, Names &names);
-  /// That of a function that is not inlined, which is printed before what calls
-  /// it.
+  /// The name of a function that is not inlined, which is printed before its
+  /// callers.
   FailureOr<llvm::StringRef> nameFor(triton::CallOp call, Names &names);
-  /// Names a function of the module before any variable gets its name.
+  /// Reserves the name of a function of the module, before variables are named.
   void reserve(triton::FuncOp function, Names &names);
   llvm::StringRef getText() const { return text; }
 
@@ -51,28 +52,29 @@ private:
   llvm::DenseMap<Operation *, Function> functions;
 };
 
-/// Prints a function, or one of scalars: what combines, or maps, elements.
+/// Prints a kernel, a function that kernels call, or a scalar function (of a
+/// reduction, scan or map).
 class FunctionPrinter {
 public:
   FunctionPrinter(Helpers &helpers, Names &module, unsigned indent = 1)
       : helpers(helpers), names(module), moduleNames(module), depth(indent) {}
 
-  /// A kernel, or a function that kernels call.
+  /// Prints a kernel, or a function that kernels call.
   LogicalResult printKernel(triton::FuncOp kernel, llvm::raw_ostream &os);
-  /// The lines of a function of scalars, with names for its arguments.
+  /// Prints a scalar function, with names for its arguments.
   LogicalResult printScalars(Block &block, llvm::StringRef name,
                              std::string &out);
-  /// A function that is not inlined.
+  /// Prints a function that is not inlined.
   LogicalResult printFunction(triton::FuncOp function, llvm::StringRef name,
                               std::string &out);
   static LogicalResult fail(Operation *op, const llvm::Twine &why = "");
 
 private:
-  /// A value that no line has been written for.
+  /// A value for which no line has been written.
   struct Waiting {
     Value value;
     Text text;
-    /// Above the line that it becomes a part of.
+    /// The comment above the line that it becomes a part of.
     SmallVector<std::string> comment;
   };
 
@@ -85,11 +87,11 @@ private:
   // Values.
   Text reference(Value value, Use use);
   Text constantText(Value value, Attribute element, Use use);
-  /// What waits to be a part of a line; null if it does not.
+  /// The entry of a value that waits for its line; null if it does not wait.
   Waiting *findWaiting(Value value);
   void settle(ArrayRef<Value> needed);
   std::string variable(Value value);
-  /// Gives values a name, which is returned.
+  /// Names values, and returns the name.
   std::string call(ArrayRef<Value> values, std::string name) {
     for (Value value : values)
       variables[value] = name;
@@ -109,7 +111,8 @@ private:
   LogicalResult print(triton::CallOp call);
   LogicalResult print(triton::ExternElementwiseOp call);
   LogicalResult print(triton::ElementwiseInlineAsmOp assembly);
-  /// A line for an operation of several results, or a part of one.
+  /// Writes the line of an operation with several results, or keeps a single
+  /// result as part of one.
   LogicalResult finish(Operation *op, std::string text);
   std::string arguments(Operation *op, Use use = Use::Alone);
   LogicalResult printChoice(arith::SelectOp select);
@@ -124,12 +127,11 @@ private:
   unsigned depth;
   std::string lines;
   Comments comments;
-  // Lines above the next line.
+  // Comments above the next line.
   SmallVector<std::string> announced;
   SmallVector<Waiting> waiting;
   llvm::DenseMap<Value, std::string> variables;
-  // Single values, and smaller tiles, that stand for larger tiles of
-  // themselves.
+  // Scalars and smaller tiles that are written in place of their broadcasts.
   llvm::DenseMap<Value, Value> implicit;
 };
 

@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// The last bit of a number.
+/// A truncation to one bit.
 struct LastBit : OpRewritePattern<arith::TruncIOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncIOp op,
@@ -49,7 +49,7 @@ struct Masked : OpRewritePattern<triton::AtomicRMWOp> {
   }
 };
 
-/// Anything will do where nobody cares.
+/// An undefined value becomes zero.
 struct Poison : OpRewritePattern<ub::PoisonOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ub::PoisonOp op,

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using namespace mlir::autodiff::source;
 
-/// What Python, Triton or the printed module use themselves.
+/// Names that Python, Triton or the printed module use.
 static constexpr llvm::StringLiteral kReserved[] = {
     "and",    "as",        "assert",       "async",  "await",    "break",
     "class",  "continue",  "def",          "del",    "elif",     "else",
@@ -38,13 +38,13 @@ std::string Names::unique(StringRef wish) {
   return name;
 }
 
-/// Whether a name is that of a line, or of what was derived from it.
+/// Whether a name belongs to a line, or is derived from its name.
 static bool isOfLine(StringRef name, StringRef own) {
   return name == own || (name.consume_front(kAdjointPrefix) && name == own);
 }
 
-/// Whether a value is a part of the user's line that loads, stores or computes
-/// an address, and has the name of what that line assigns.
+/// Whether a value is an intermediate result of the user's line that loads,
+/// stores or computes an address, and has the name of the variable it assigns.
 static bool isInAddress(Value value, StringRef own, unsigned depth = 8) {
   if (isa<BlockArgument>(value) || isa<FloatType>(getElementTypeOrSelf(value)))
     return false;
@@ -58,7 +58,8 @@ static bool isInAddress(Value value, StringRef own, unsigned depth = 8) {
          });
 }
 
-/// Whether a value is added to a pointer, with others that have no name.
+/// Whether a value is added to a pointer, alone or together with other unnamed
+/// ones.
 static bool isOfOffset(Value value, unsigned depth = 8) {
   return depth > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
            if (isa<triton::AddPtrOp>(user))
@@ -74,7 +75,7 @@ static bool isOfOffset(Value value, unsigned depth = 8) {
          });
 }
 
-/// What a value is of that is only of another shape or type.
+/// The value that this one is a reshaped or converted form of.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<CastOpInterface, triton::ExpandDimsOp, triton::BroadcastOp,
@@ -85,7 +86,7 @@ static Value sourceOf(Value value) {
   return value;
 }
 
-/// The adjoint that a value without a name is computed of; empty if none.
+/// The adjoint that an unnamed value is computed from; empty if there is none.
 static StringRef adjointOf(Value value, unsigned depth = 8) {
   StringRef name = findVariableOf(value);
   if (!name.empty())
@@ -99,7 +100,7 @@ static StringRef adjointOf(Value value, unsigned depth = 8) {
   return "";
 }
 
-/// Whether a value is the number of a program, or a digit of it.
+/// Whether a value is a program id, or a digit of one.
 static bool isOfProgram(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
@@ -113,7 +114,7 @@ static bool isOfProgram(Value value) {
   return isa<triton::GetProgramIdOp>(op);
 }
 
-/// What a value without a name is called where it is of another type; empty if
+/// The name for an unnamed value that is converted to a named one; empty if
 /// that has no name.
 static StringRef nameOfConverted(Value value) {
   for (Operation *user : value.getUsers())
@@ -124,7 +125,7 @@ static StringRef nameOfConverted(Value value) {
   return "";
 }
 
-/// What an integer is called by the loop that it is a bound of, if it is one.
+/// The name for an integer that is the bound of a loop; empty if it is none.
 static StringRef nameOfBound(Value value) {
   for (Operation *user : value.getUsers()) {
     auto loop = dyn_cast<scf::ForOp>(user);
@@ -137,7 +138,7 @@ static StringRef nameOfBound(Value value) {
   return "";
 }
 
-/// Whether a value is what a rule computes on the way to an adjoint.
+/// Whether a value is an intermediate result of a rule.
 static bool isOnTheWay(Value value, StringRef own) {
   return !own.starts_with(kAdjointPrefix) && !findRule(value.getLoc()).empty();
 }
@@ -146,7 +147,7 @@ static std::string termOf(StringRef own) {
   return (kAdjointPrefix + own + (own.empty() ? "term" : "_term")).str();
 }
 
-/// The argument that is loaded, if a value is just that, converted or masked.
+/// The argument that a value is loaded from, maybe converted or masked.
 static StringRef loadedArgument(Value value) {
   for (value = sourceOf(value);; value = sourceOf(value)) {
     auto select = value.getDefiningOp<arith::SelectOp>();
@@ -217,7 +218,7 @@ static std::string nameByUse(Value value, StringRef whole) {
   return isOfOffset(value) ? "offset" : "n";
 }
 
-/// Whether a value is the condition of what has the name of its line.
+/// Whether a value is a condition in the line that its name is from.
 static bool isConditionOf(Value value, StringRef own) {
   return getElementTypeOrSelf(value.getType()).isInteger(1) &&
          llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -230,7 +231,7 @@ static bool isConditionOf(Value value, StringRef own) {
          });
 }
 
-/// Whether a value is an argument of the kernel, of another shape or type.
+/// Whether a value is a reshaped or converted argument of the kernel.
 static bool isOfArgument(Value value) {
   Value source = sourceOf(value);
   return source != value && isa<BlockArgument>(source) &&
@@ -271,7 +272,7 @@ SmallVector<std::string> Names::giveSorted(ValueRange values,
     return names;
   for (auto [number, value] : llvm::enumerate(values)) {
     taken.erase(names[number]);
-    // Letters in front, as many as it takes: a_, b_, …, za_.
+    // Letters as a prefix, as many as needed: a_, b_, …, za_.
     std::string letters(number / 25, 'z');
     letters += static_cast<char>('a' + number % 25);
     names[number] = letters + "_" + nameOf(value, otherwise[number]);

@@ -7,18 +7,18 @@
 
 namespace mlir::autodiff::source {
 
-/// Names of the variables of a function, each given once: a name that is given
-/// again in a loop would be carried by it.
+/// Names of the variables of a function. Each is used once: if a name is
+/// assigned again in a loop, Triton carries it.
 class Names {
 public:
   Names();
 
-  /// A new name for a value: its own in the user's source, as far as known.
+  /// A new name for a value: its name in the user's source, if known.
   std::string give(Value value, llvm::StringRef otherwise = "");
-  /// New names for several values, in the order of the alphabet.
+  /// New names for several values, in alphabetical order.
   SmallVector<std::string> giveSorted(ValueRange values,
                                       ArrayRef<llvm::StringRef> otherwise);
-  /// A new name that begins like `wish`.
+  /// A new name that begins with `wish`.
   std::string unique(llvm::StringRef wish);
 
 private:

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mlir::autodiff::source;
 namespace tt = mlir::triton;
 
-/// What a launch has to keep to, in words.
+/// The divisibility that an argument must have, in words.
 static std::string divisibilityOf(tt::FuncOp kernel, BlockArgument argument) {
   auto by = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
                                                  "tt.divisibility");
@@ -25,8 +25,8 @@ static std::string typeOf(BlockArgument argument) {
   return typeText(type);
 }
 
-/// What says of a number that a kernel is launched with that it has this type:
-/// Triton would take it for one of 32 bits.
+/// A type annotation for a scalar argument, which Triton would otherwise take
+/// for a 32-bit number.
 static std::string annotationOf(tt::FuncOp kernel, Type type) {
   bool isTold = type.isInteger(1) || type.isInteger(32) || type.isF32();
   if (kernel.getNumResults() > 0 || !type.isIntOrFloat() || isTold)
@@ -34,8 +34,8 @@ static std::string annotationOf(tt::FuncOp kernel, Type type) {
   return ": " + typeText(type);
 }
 
-/// Names an argument, and the shape and strides that come behind a descriptor:
-/// one parameter of Python is all of them. Returns how many arguments it is.
+/// Names an argument. A descriptor and its shape and strides are one parameter
+/// in Python. Returns how many arguments it stands for.
 unsigned FunctionPrinter::callParameter(tt::FuncOp kernel, unsigned index) {
   BlockArgument argument = kernel.getArgument(index);
   std::string name =
@@ -95,7 +95,7 @@ LogicalResult FunctionPrinter::printScalars(Block &block, StringRef name,
     parameters.push_back(
         call({argument},
              names.unique(std::string(1, 'a' + argument.getArgNumber() % 26))));
-  // What is constant outside is written where it is used.
+  // Constants from outside are written where they are used.
   if (failed(printBlock(block)))
     return failure();
   Operation *end = block.getTerminator();
@@ -104,7 +104,7 @@ LogicalResult FunctionPrinter::printScalars(Block &block, StringRef name,
   for (Value value : end->getOperands()) {
     if (!elementOf(value) && !findWaiting(value) && !variables.count(value))
       return failure();
-    // Triton 3.9 wants values, not literals.
+    // Triton 3.9 needs variables, not literals.
     results.push_back(reference(value, Use::Object).text);
   }
   flush();

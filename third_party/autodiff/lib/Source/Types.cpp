@@ -64,8 +64,8 @@ static std::string floatText(const APFloat &number) {
     return "float(\"nan\")";
   if (number.isInfinity())
     return number.isNegative() ? "float(\"-inf\")" : "float(\"inf\")";
-  // The fewest digits that are this number again. (With fewer, the largest one
-  // would be rounded up, beyond what its type holds.)
+  // The fewest digits that give this number again. (For the largest number,
+  // fewer digits would be rounded up, out of the type's range.)
   SmallVector<char> digits;
   unsigned fewest = number.isLargest() ? 17 : 1;
   for (unsigned precision = fewest; precision <= 17; ++precision) {

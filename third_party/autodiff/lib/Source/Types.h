@@ -9,20 +9,20 @@
 
 namespace mlir::autodiff::source {
 
-/// How `triton.language` spells the type of an element: `tl.float32`; integers
-/// are signed unless stated otherwise.
+/// The name of an element type in `triton.language`, `tl.float32`. Integers are
+/// signed unless `isUnsigned`.
 std::string typeText(Type element, bool isUnsigned = false);
 
-/// A shape in brackets: `[64, 64]`; that of a scalar is `[]`.
+/// A shape in brackets, `[64, 64]`; `[]` for a scalar.
 std::string shapeText(Type type);
 
-/// The number that all elements of a constant are; none if they differ.
+/// The value of all elements of a constant; none if they differ.
 std::optional<Attribute> elementOf(Value value);
 
-/// A number as a literal of Python.
+/// A number as a Python literal.
 std::string literalText(Attribute element, bool isUnsigned = false);
 
-/// A string of Python.
+/// A Python string literal.
 std::string quoted(llvm::StringRef text);
 
 } // namespace mlir::autodiff::source

@@ -7,11 +7,11 @@
 
 using namespace mlir;
 
-/// More brackets in each other than this would fill the stack.
+/// Deeper nesting would overflow the stack.
 static constexpr unsigned kMaxDepth = 500;
 
-/// Where too many brackets are open; npos if nowhere. Strings and comments may
-/// hold what they like.
+/// The position where nesting becomes too deep; npos if nowhere. Strings and
+/// comments do not count.
 static size_t findDeepNesting(StringRef text) {
   unsigned depth = 0;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -15,7 +15,7 @@ static bool isAllowed(Type type) {
     return !isa<TensorType>(type);
   int64_t elements = 1;
   for (int64_t extent : tile.getShape()) {
-    // Extents that are not known are negative.
+    // Unknown extents are negative.
     if (extent < 1 || extent > kMaxElements / elements)
       return false;
     elements *= extent;

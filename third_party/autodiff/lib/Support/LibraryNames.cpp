@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// One name for what the libraries name differently.
+/// One name where libraries have different names for a function.
 static StringRef unify(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
       .Cases({"fadd", "dadd"}, "add")

@@ -5,7 +5,7 @@
 
 using namespace mlir::autodiff;
 
-// Below this a residual capacity counts as used up.
+// Smaller residual capacities count as used up.
 static constexpr double kEpsilon = 1e-9;
 static constexpr unsigned kUnreached = ~0u;
 
@@ -21,7 +21,8 @@ void FlowNetwork::addEdge(unsigned from, unsigned to, double capacity) {
   edges.push_back({from, 0});
 }
 
-/// How far nodes are from the source; false if the sink is out of reach.
+/// Computes each node's distance from the source; false if the sink cannot be
+/// reached.
 bool FlowNetwork::findLevels(unsigned source, unsigned sink) {
   levels.assign(outgoing.size(), kUnreached);
   levels[source] = 0;
@@ -36,8 +37,8 @@ bool FlowNetwork::findLevels(unsigned source, unsigned sink) {
   return levels[sink] != kUnreached;
 }
 
-/// Pushes flow along a shortest augmenting path, all of which are found by
-/// going on from where the last one was. None is left if it is zero.
+/// Sends flow along a shortest augmenting path; zero if there is none. Each
+/// call continues the search where the last one ended.
 double FlowNetwork::augment(unsigned source, unsigned sink,
                             llvm::MutableArrayRef<unsigned> tried) {
   llvm::SmallVector<unsigned> path;
@@ -72,7 +73,7 @@ void FlowNetwork::saturate(unsigned source, unsigned sink) {
   while (findLevels(source, sink)) {
     llvm::SmallVector<unsigned> tried(outgoing.size());
     while (double flow = augment(source, sink, tried))
-      // A path of infinite capacity cannot be cut; more flow would not end.
+      // A path of infinite capacity cannot be cut, and its flow is unbounded.
       if ((endless = flow >= kInfinite / 2))
         return;
   }

@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace {
 
-/// What this process has written, however many threads compile.
+/// What this process has written, for all threads that compile.
 struct Written {
   std::mutex mutex;
   llvm::StringSet<> lines;
@@ -39,7 +39,7 @@ public:
       write("changed", pass);
   }
   void runAfterPassFailed(Pass *pass, Operation *op) override {
-    // An error is what it has found.
+    // The pass has failed: its error is a change, too.
     write("changed", pass);
     before.pop_back();
   }
@@ -58,7 +58,7 @@ private:
   }
 
   void write(StringRef what, Pass *pass) {
-    // Those that only hold others have no name.
+    // Pass managers have no name.
     if (pass->getArgument().empty())
       return;
     std::lock_guard<std::mutex> lock(written().mutex);

@@ -34,8 +34,8 @@ static StringRef findFunction(StringRef opcode) {
       .Default("");
 }
 
-/// What a modifier says of the computation. False for those that make it
-/// another function (sat, relu, xorsign).
+/// Applies a modifier. False for those that change the function (sat, relu,
+/// xorsign).
 static bool applyModifier(PtxInstruction &instruction, StringRef modifier) {
   std::optional<Rounding> rounding =
       llvm::StringSwitch<std::optional<Rounding>>(modifier)
@@ -62,7 +62,7 @@ static bool applyModifier(PtxInstruction &instruction, StringRef modifier) {
   return true;
 }
 
-/// Whether a register that an instruction calls `suffix` holds `element`.
+/// Whether a register of the PTX type `suffix` holds an `element`.
 static bool isType(StringRef suffix, Type element) {
   return llvm::StringSwitch<bool>(suffix)
       .Cases({"f32", "b32", "tf32"}, element.isF32())
@@ -74,7 +74,7 @@ static bool isType(StringRef suffix, Type element) {
       .Default(false);
 }
 
-/// "cvt.rni.f32.f32": rounding to an integer, which is another function.
+/// "cvt.rni.f32.f32": rounds to an integer, which is another function.
 static StringRef findWholeNumber(StringRef modifier) {
   return llvm::StringSwitch<StringRef>(modifier)
       .Case("rni", "rint")
@@ -84,7 +84,7 @@ static StringRef findWholeNumber(StringRef modifier) {
       .Default("");
 }
 
-/// The types and the function of a conversion.
+/// Reads the types and the function of a conversion.
 static bool readConversion(PtxInstruction &result,
                            SmallVectorImpl<StringRef> &modifiers, Type to,
                            Type from) {
@@ -106,8 +106,8 @@ static bool readConversion(PtxInstruction &result,
   return true;
 }
 
-/// "cvt.rp.satfinite.ue8m0x2.f32 $0, 0.0, $1;": powers of two, of which there
-/// is but one.
+/// "cvt.rp.satfinite.ue8m0x2.f32 $0, 0.0, $1;": converts to powers of two, one
+/// of two packed numbers.
 static bool isExponent(const ptx::Instruction &instruction, Type result,
                        ArrayRef<Type> operands) {
   return instruction.opcode == "cvt" && instruction.modifiers.size() == 4 &&
@@ -174,7 +174,7 @@ mlir::autodiff::parsePtxInstruction(StringRef text, Type result,
     if (number)
       parsed.operands.push_back(operand.index - 1);
   }
-  // PTX names the operand with the sign first.
+  // In PTX, the operand with the sign comes first.
   if (parsed.function == "copysign")
     std::reverse(parsed.operands.begin(), parsed.operands.end());
   return parsed;

@@ -72,7 +72,8 @@ static llvm::Expected<std::vector<StringRef>> tokenize(StringRef text) {
 // Statements
 //===----------------------------------------------------------------------===//
 
-/// The bits of a register of this type; none for types that registers have not.
+/// The width of a register of this type; none for types that registers do not
+/// have.
 static std::optional<unsigned> getWidth(StringRef type) {
   return llvm::StringSwitch<std::optional<unsigned>>(type)
       .Case("pred", 1)
@@ -83,7 +84,7 @@ static std::optional<unsigned> getWidth(StringRef type) {
       .Default(std::nullopt);
 }
 
-/// How many registers a text may declare: assembly is not the place for more.
+/// The most registers that a text may declare.
 constexpr unsigned kMostRegisters = 4096;
 
 namespace {
@@ -130,7 +131,7 @@ private:
 
   std::vector<StringRef> tokens;
   size_t position = 0;
-  /// What names mean in the blocks around a statement, inner ones last.
+  /// The meaning of names in the blocks around a statement, innermost last.
   std::vector<llvm::StringMap<unsigned>> scopes;
   Program program;
 };
@@ -243,7 +244,7 @@ llvm::Error Parser::parseInstruction() {
     if (!consume(","))
       break;
   }
-  // The last statement of all needs no semicolon.
+  // The last statement needs no semicolon.
   if (peek() != "" && peek() != "}")
     if (llvm::Error error = expect(";", "'" + instruction.name + "'"))
       return error;
@@ -359,7 +360,7 @@ llvm::Expected<Operand> Parser::parseNumber(bool isNegative) {
   StringRef digits = text;
   if (digits.ends_with_insensitive("u"))
     digits = digits.drop_back();
-  // Zero before the digits says octal, as in C.
+  // A leading zero means octal, as in C.
   if (digits.getAsInteger(0, operand.bits))
     return wrong();
   if (isNegative)

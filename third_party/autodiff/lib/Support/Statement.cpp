@@ -35,7 +35,7 @@ bool autodiff::isPartOfStatement(Value value) {
   if (variable.empty() || statement.empty() || isa<BlockArgument>(value))
     return false;
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    // What rules make of the statement is no part of it.
+    // Operations that a rule made for the statement do not count.
     return user->getNumResults() > 0 && findRule(user->getLoc()).empty() &&
            findVariable(user->getLoc()) == variable &&
            findStatement(user->getLoc()) == statement;

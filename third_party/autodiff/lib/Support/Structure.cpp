@@ -9,7 +9,7 @@
 using namespace mlir;
 
 namespace {
-/// How MLIR's control flow lifting returns from a Triton function.
+/// MLIR's lifting of control flow, with returns of Triton functions.
 struct LiftReturns : ControlFlowToSCFTransformation {
   FailureOr<Operation *> createUnreachableTerminator(Location loc,
                                                      OpBuilder &builder,

@@ -8,8 +8,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What an instruction multiplies: the bits of an operand's element, and how
-/// many it sums over.
+/// The width of an instruction's operands, and how many elements it sums over.
 struct Instruction {
   int64_t bits, sum;
 };
@@ -42,7 +41,7 @@ static Instruction findInstruction(const LeastSums &sums, triton::DotOp dot) {
   llvm_unreachable("unknown precision");
 }
 
-/// The bits of the narrowest elements of tiles that a value comes of.
+/// The width of the narrowest elements in memory that a value is computed from.
 static int64_t findNarrowestLoad(Value value) {
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
@@ -70,12 +69,12 @@ int64_t Target::getLeastSum(triton::DotOp dot) const {
 bool Target::isTooShort(triton::DotOp dot) const {
   int64_t length =
       cast<RankedTensorType>(dot.getA().getType()).getShape().back();
-  // Whatever it comes of.
+  // Longer sums are enough for operands from any memory.
   constexpr int64_t kEnough = 64;
   return length < kEnough && length < getLeastSum(dot);
 }
 
-/// The number of an NVIDIA GPU's name, its compute capability times ten.
+/// The compute capability of an NVIDIA GPU times ten, from its name.
 static std::optional<unsigned> getCapability(StringRef name) {
   unsigned number;
   if (!name.consume_front("sm_") || name.getAsInteger(10, number))
@@ -84,7 +83,7 @@ static std::optional<unsigned> getCapability(StringRef name) {
 }
 
 const Target *Target::find(StringRef name) {
-  // Older than sm_89, and with its shared memory and matrix unit, not sm_80's.
+  // It has the shared memory and matrix unit of sm_89, not of the older sm_80.
   if (name == "sm_86")
     name = "sm_89";
   std::optional<unsigned> capability = getCapability(name);

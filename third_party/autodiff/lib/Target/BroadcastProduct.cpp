@@ -6,10 +6,10 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Triton leaves shorter rows and columns alone.
+/// Triton does not turn shorter rows and columns into products.
 constexpr int64_t kShortest = 16;
 
-/// a, if `tile` is a with a new axis, along which it is repeated.
+/// The value a, if `tile` broadcasts a along a new axis.
 static Value matchFactor(Value tile, unsigned axis) {
   auto broadcast = tile.getDefiningOp<triton::BroadcastOp>();
   auto expand = broadcast

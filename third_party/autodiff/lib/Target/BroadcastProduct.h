@@ -8,19 +8,19 @@
 
 namespace mlir::autodiff {
 
-/// A sum of a[:, :, None] * b[None, :, :], in this order, of which Triton's
-/// `triton-combine` makes a product of a and b. In 3.6 and 3.7 that is one in
-/// TF32, over however few elements, also where the sum is over another axis
-/// than the one that a and b share, or where they do not share one; passes fail
-/// for other operands than float32.
+/// A sum of a[:, :, None] * b[None, :, :], in this order, which Triton's
+/// `triton-combine` turns into a product of a and b. In 3.6 and 3.7, that is a
+/// TF32 product over any number of elements. It does so even if the sum is over
+/// another axis than the one that a and b share, or if they share none. Its
+/// passes fail for operands other than float32.
 struct BroadcastProduct {
   triton::ReduceOp sum;
   arith::MulFOp factors;
-  /// Tiles of two axes.
+  /// Tiles of rank two.
   Value lhs, rhs;
 
   static std::optional<BroadcastProduct> match(triton::ReduceOp sum);
-  /// Whether it is the product of a and b.
+  /// Whether it really is the product of a and b.
   bool isProduct();
 };
 

@@ -1,9 +1,9 @@
 //===- FitProducts.cpp - Products that the matrix unit takes --------------===//
 //
-// An adjoint's product sums over what is rows or columns in the forward, and
-// these may be few. A product over too few elements, for which Triton's
-// frontend has an error, becomes one of float32 without the matrix unit, or the
-// matrix unit's with zeros between the elements: a₀ 0 a₁ 0 … · b₀ 0 b₁ 0 ….
+// The adjoint of a product sums over rows or columns of the forward's, and
+// these may be few. Triton's frontend refuses a product over too few elements.
+// Such a product becomes a float32 product without the matrix unit, or is
+// padded with zeros between its elements: a₀ 0 a₁ 0 … · b₀ 0 b₁ 0 ….
 //
 //===----------------------------------------------------------------------===//
 #include "BroadcastProduct.h"
@@ -22,7 +22,7 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// A·B + C in float32, in which A and B are exact.
+/// A·B + C in float32, which represents A and B exactly.
 static Value multiplyAsFloats(OpBuilder &b, Location loc, Value lhs, Value rhs,
                               Value c) {
   return triton::DotOp::create(
@@ -53,11 +53,12 @@ static void fit(triton::DotOp dot, const Target &target,
     spreadSum(dot, target.getLeastSum(dot) / length);
 }
 
-/// Makes Triton take a sum for what it is. A product is one of float32.
+/// Rewrites a sum so that Triton does not turn it into a wrong product; a real
+/// product becomes a float32 product.
 static void fit(BroadcastProduct found) {
   triton::ReduceOp sum = found.sum;
   if (!found.isProduct()) {
-    // In place: to CSE, another one would be the same.
+    // In place, since CSE would merge a new operation with the old one.
     arith::MulFOp factors = found.factors;
     Value lhs = factors.getLhs();
     factors.getLhsMutable().assign(factors.getRhs());

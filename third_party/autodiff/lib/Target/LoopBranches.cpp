@@ -15,8 +15,8 @@ static bool multiplies(scf::IfOp branch) {
       .wasInterrupted();
 }
 
-/// A loop around `block` that runs once if `runs`; what it results in otherwise
-/// is `otherwise`.
+/// A loop around `block` that runs once if `runs` is true; otherwise its
+/// results are `otherwise`.
 static scf::ForOp loopOver(OpBuilder &b, Block *block, Value runs,
                            ValueRange otherwise) {
   Location loc = runs.getLoc();

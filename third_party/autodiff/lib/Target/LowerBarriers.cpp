@@ -12,7 +12,7 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Compiles `kernel` for one CTA a program, whatever the forward takes.
+/// Compiles `kernel` for one CTA per program, whatever the forward uses.
 static void setOneCta(triton::FuncOp kernel) {
   Builder b(kernel.getContext());
   LaunchOp launch = launchOf(kernel);

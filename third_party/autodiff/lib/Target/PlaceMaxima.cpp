@@ -1,10 +1,10 @@
 //===- PlaceMaxima.cpp - Maxima of sums, found by their place -------------===//
 //
 // The gradient of a maximum goes to the elements that are equal to it. Triton
-// may compute a tile twice, for two layouts; where sums went into it, each
-// layout adds in an order of its own, and the last bits differ. The maximum is
-// then taken of one copy and looked for in the other: it is found nowhere, and
-// its gradient is lost. A place is an integer, so all copies agree on it:
+// may compute a tile twice, in two layouts. If elements are sums, each layout
+// adds in its own order, and last bits differ. If the maximum of one copy is
+// then compared with the other copy, no element is equal, and the gradient is
+// lost. A position is an integer, on which both copies agree:
 //
 //   xᵢ = max x   becomes   i = argmax x, the first of equal ones
 //
@@ -36,7 +36,8 @@ public:
       : reduce(reduce), x(reduce.getSrcs()[0]),
         step(&reduce.getCombineOp().front().front()) {}
 
-  /// Has the places compared where elements of the tile are, with it.
+  /// Replaces comparisons of elements with the extremum by comparisons of
+  /// positions.
   void place(ArrayRef<arith::CmpFOp> searches);
 
 private:
@@ -52,15 +53,15 @@ struct PlaceMaxima : autodiff::impl::PlaceMaximaBase<PlaceMaxima> {
 };
 } // namespace
 
-/// Without conversions to a wider type, which change no order.
+/// Looks through conversions to a wider type, which do not change the order.
 static Value stripExtension(Value value) {
   while (auto extension = value.getDefiningOp<arith::ExtFOp>())
     value = extension.getIn();
   return value;
 }
 
-/// The extremum that a comparison looks for in its own tile; null if it does
-/// not, or finds it in every copy.
+/// The extremum that a comparison looks for in the tile it was taken from. Null
+/// if it looks for none, or if all copies of the tile are equal.
 static triton::ReduceOp findSought(arith::CmpFOp test) {
   if (test.getPredicate() != arith::CmpFPredicate::OEQ)
     return {};
@@ -84,8 +85,8 @@ static triton::ReduceOp findSought(arith::CmpFOp test) {
   return {};
 }
 
-/// Whether (value, place) on the left is taken: as the extremum itself takes
-/// values, and of equal ones, the first.
+/// Whether the (value, position) on the left is taken, in the order of the
+/// extremum; of equal values, the first one.
 Value Extremum::isTaken(OpBuilder &b, ValueRange left, ValueRange right) {
   using arith::CmpFPredicate;
   Location loc = reduce.getLoc();

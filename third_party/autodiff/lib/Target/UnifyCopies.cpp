@@ -1,10 +1,11 @@
 //===- UnifyCopies.cpp - The same sum in all threads that have it ---------===//
 //
-// Where threads shuffle what they sum, each adds its own part and another's,
-// and each has the result. Products are contracted with the sum, of a thread's
-// own part alone: fma(a, b, c·d) is not fma(c, d, a·b), and the copies differ
-// in the last bit. With one copy the maximum of such sums is found, and another
-// one is compared with it: then it is found nowhere, and its gradient is lost.
+// When threads shuffle to add up a sum, each adds its own part and another
+// thread's, and each has the result. A product may be fused into the sum, but
+// only that of a thread's own part: fma(a, b, c·d) is not fma(c, d, a·b), so
+// the copies differ in the last bit. If the maximum of such sums is taken of
+// one copy and compared with another, no element is equal, and the gradient is
+// lost.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -23,7 +24,8 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Lets all take the copy of the first lane: the sum of that and of zeros.
+/// Replaces a sum by a sum of the first lane's copy and zeros, which is the
+/// same in all threads.
 static void unify(triton::ReduceOp reduce) {
   OpBuilder b(reduce->getContext());
   b.setInsertionPointAfter(reduce);

@@ -1,8 +1,7 @@
 //===- VerifyTarget.cpp - Kernels that a device takes ---------------------===//
 //
-// What Triton makes of a kernel beyond a device's limits is wrong, or fails
-// later than here. Such a kernel is a mistake of a pass, whatever it is made
-// of.
+// Triton compiles kernels beyond a device's limits wrongly, or fails later.
+// That a kernel is beyond them is a bug in one of our passes.
 //
 //===----------------------------------------------------------------------===//
 #include "BroadcastProduct.h"
@@ -41,8 +40,8 @@ static LogicalResult verify(triton::ReduceOp sum, const Target &target) {
   return report(sum, target) << "Triton takes this sum for a product";
 }
 
-/// The options that a kernel is compiled with; warps of `least_warps` have 32
-/// threads.
+/// Checks the options that a kernel is compiled with; `least_warps` counts
+/// warps of 32 threads.
 static LogicalResult verifyOptions(triton::FuncOp kernel,
                                    const Target &target) {
   LaunchOp launch = findLaunch(kernel);

@@ -9,8 +9,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Looks for what one pass needs of one module. All but Need::Kernel take it
-/// for granted that there is one: it comes first.
+/// Checks what one pass needs of one module. Need::Kernel is checked first, and
+/// all others assume that there is a kernel.
 class Inspection {
 public:
   Inspection(llvm::StringRef pass, ModuleOp module)
@@ -21,7 +21,7 @@ public:
   LogicalResult check(Need need);
 
 private:
-  /// An error at `op`: the pass needs `what`, which is not there.
+  /// An error at `op`: the module lacks `what`, which the pass needs.
   InFlightDiagnostic lacks(Operation *op, const llvm::Twine &what) {
     return op->emitError() << pass << " needs " << what;
   }
@@ -99,8 +99,8 @@ LogicalResult Inspection::checkSameLoops() {
   return success();
 }
 
-/// Whether a function is one of those that the plan has: its arguments say what
-/// they are.
+/// Whether a function is a kernel of the plan, whose arguments have
+/// descriptions.
 static bool isPlanned(llvm::StringRef role) {
   return !role.empty() && role != "rule" && role != "differentiated";
 }

@@ -16,7 +16,7 @@ Subject::Subject(Operation *op) : op(op), loc(op->getLoc()) {
     argument = cotangent.getArgument();
 }
 
-/// What the user calls the number `word` of a launch, if it is one.
+/// The user's name of an argument or program id, if `word` is one.
 static std::string nameWord(StringRef word, triton::FuncOp kernel) {
   auto numbered = [&](StringRef prefix, unsigned &number) {
     StringRef rest = word;

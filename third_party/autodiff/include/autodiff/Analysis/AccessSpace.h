@@ -1,14 +1,19 @@
 //===- AccessSpace.h - The addresses that an access touches -----*- C++ -*-===//
 //
 // Over all programs and iterations, a load or store touches the addresses
-// offset + Σ stride·x, where each index x is a mixed-radix number whose digits
-// are program ids, iterations and positions in the tile, cut off by a mask.
-// Whether these are distinct, and whether they are all elements of the tensor,
-// depends on strides and bounds: the plan carries the question as a check.
+// offset + Σ stride·x. Each index x is a sum of digits times steps, as in a
+// mixed-radix number. A digit counts program ids, iterations or positions in
+// the tile, and a mask gives x a bound. For example, `x[pid * 64 + lane]` under
+// `pid * 64 + lane < n` is the index (64·pid + lane) with stride 1 and bound n.
+// All these addresses are the access's *space*.
 //
-// Where programs load from memory where in a tensor their part begins (packed
-// sequences, segments of rows, groups of experts), the space moves: the check
-// is then about the ranges that each program touches.
+// Whether they are distinct, and whether they are all elements of the tensor,
+// depends on strides and bounds: the plan has a check, which the launch
+// evaluates.
+//
+// In packed sequences, segments of rows or groups of experts, a program loads
+// from memory where its range of a tensor begins. Such a space *moves*: the
+// check is then about the ranges that each program touches.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_ACCESSSPACE_H
@@ -18,20 +23,20 @@
 
 namespace mlir::autodiff {
 
-/// A number of a reach: the steps in which it counts, how many there are (null
-/// if nobody knows; or its value in each program), and what it counts.
+/// A digit for the plan: its step, how many values it has (null if nobody
+/// knows; or its value in each program), and what it counts.
 DigitAttr toDigit(MLIRContext *context, const Dimension &dimension,
                   const ScalarExpr &step, ExprAttr extent = {});
-/// A sum of numbers: an array of such.
+/// The same for each term of a sum.
 ArrayAttr toDigits(MLIRContext *context, const LinearForm &sum);
 
 class AccessSpaces;
 
 class AccessSpace {
 public:
-  /// A loop whose iterations are numbered alike in all programs, by numbers
-  /// 0 … count − 1: if its start depends on program ids, the number of an
-  /// iteration is the induction variable over `step`.
+  /// A loop whose iterations have the numbers 0 … count − 1 in all programs. If
+  /// its start depends on program ids, the number of an iteration is the
+  /// induction variable divided by `step`.
   struct Renumbering {
     Operation *loop;
     bool startVaries;
@@ -39,91 +44,91 @@ public:
     ExprAttr count;
   };
 
-  /// The space of a load, a store or an autodiff.accumulate; none if its
-  /// addresses are not of this form or it repeats within a program. `from`
-  /// memory it is one that moves.
+  /// The space of a load, a store or an autodiff.accumulate. None if its
+  /// addresses are not of this form, or if a program touches one twice. If
+  /// `from` says that memory may be read, the space may move.
   static ReasonOr<AccessSpace>
   of(Operation *access, const Renumbering *renumbering = nullptr,
      ScalarExpr::From from = ScalarExpr::From::Launch);
 
-  /// The space of all of `accesses`, of which each touches what the one before
-  /// it does but moved by the same distance (halves of a row, parts of a packed
-  /// tensor), or rows of such ones (the pixels of a window); none if they are
-  /// not of this kind. What bounds an index may move with it (halves of a
-  /// tile).
+  /// The space of all of `accesses`, if each touches what the one before it
+  /// does, moved by the same distance (halves of a row, parts of a packed
+  /// tensor), or if they are rows of such accesses (the pixels of a window).
+  /// None otherwise. An index's bound may move along (halves of a tile).
   static ReasonOr<AccessSpace>
   ofAll(llvm::ArrayRef<Operation *> accesses,
         ScalarExpr::From from = ScalarExpr::From::Launch,
         AccessSpaces *known = nullptr);
 
-  /// The space of accesses in a loop and in front of it, of which each one
-  /// there is an iteration that the loop does not begin with (x[0], then x[1],
-  /// x[2], … in the loop); none if they are not of this kind.
+  /// The space of an access in a loop together with accesses in front of it,
+  /// each of which is one more iteration before the loop's first: `x[0]`, then
+  /// `x[1]`, `x[2]`, … in the loop. None if they are not of this kind.
   static ReasonOr<AccessSpace> ofPeeled(llvm::ArrayRef<Operation *> accesses,
                                         AccessSpaces *known = nullptr);
 
-  /// One or the other, if need be from memory.
+  /// What `ofAll` or `ofPeeled` finds; reads memory only if it has to.
   static ReasonOr<AccessSpace> findFor(llvm::ArrayRef<Operation *> accesses,
                                        AccessSpaces *known = nullptr);
 
-  /// All addresses that an access may touch under its mask, maybe more than
-  /// once, and maybe among others; none if they are not of this form. Loops and
-  /// axes that do not move the address count steps of zero.
+  /// All addresses that an access may touch under its mask. An address may be
+  /// counted twice, and there may be some that it does not touch. None if
+  /// addresses are not of this form. Loops and axes on which the address does
+  /// not depend count with step zero.
   static ReasonOr<AccessSpace> reachOf(Operation *access);
 
   const ScalarExpr &getOffset() const { return offset; }
 
-  /// Whether both touch the same address at the same position and in the same
-  /// iterations, if those are numbered alike.
+  /// Whether both touch the same address at the same position in the tile and
+  /// in the same iterations, if those are numbered alike.
   bool touchesSameAs(const AccessSpace &other) const;
 
   /// Whether each program touches the same addresses as through `other`, by
-  /// whatever lanes and iterations.
+  /// whichever lanes and iterations.
   bool isOwnedLike(const AccessSpace &other) const;
 
-  /// What must hold so that this, which has bounds, touches what `unbounded`,
-  /// which has none, touches at the same position in the same iteration. None
-  /// if they differ in more than bounds.
+  /// What the launch has to check so that this space, which has bounds, has the
+  /// same address as `unbounded`, which has none, at the same position in the
+  /// same iteration. None if they differ in more than bounds.
   ReasonOr<llvm::SmallVector<LimitAttr>>
   findLimits(const AccessSpace &unbounded) const;
 
-  /// What must hold so that each program touches the same addresses as through
-  /// `run`, an access that goes along a row in one loop, if none of them
-  /// touches one twice. None if what programs touch does not begin alike, or
-  /// the one is no such run.
+  /// What the launch has to check so that each program touches the same
+  /// addresses as through `run`, an access that goes along a row in one loop,
+  /// if neither touches an address twice. None if the two begin differently in
+  /// a program, or `run` is no such access.
   ReasonOr<llvm::SmallVector<LimitAttr>>
   findSameRun(const AccessSpace &run) const;
 
-  /// The numbers that program ids determine in the addresses.
+  /// The integers that are made of program ids and that addresses depend on.
   llvm::SmallVector<ScalarExpr> getProgramDigits() const;
-  /// Those of `digits` on which it does not depend what a program touches.
+  /// Those of `digits` that do not change what a program touches.
   llvm::SmallVector<ScalarExpr>
   findShared(llvm::ArrayRef<ScalarExpr> digits) const;
 
-  /// Why there are none of these.
+  /// Why `findShared` finds none.
   Reason whyUnshared(llvm::ArrayRef<ScalarExpr> digits) const;
 
-  /// Whether every program performs the access in every iteration, and its mask
-  /// is understood: then the space is exact, else an upper bound.
+  /// Whether the space is exact: every program performs the access in every
+  /// iteration, and its mask is understood. Otherwise it is an upper bound.
   bool isExact() const { return exact; }
   /// Why it is not exact, if it is not.
   const Reason &whyInexact() const { return inexact; }
 
-  /// Whether a mask says in which iterations an address is accessed.
+  /// Whether every index that counts iterations has a bound.
   bool boundsIterations() const;
 
-  /// A number 0 … size − 1 that part of an address is, each once in a program,
-  /// or in one of several:
-  /// the sum of dimensions times how many they count for.
+  /// A number 0 … size − 1 that a part of the address counts, each value once
+  /// in a program or in one of several programs. It is the sum of the
+  /// dimensions times their factors.
   struct Run {
     llvm::SmallVector<std::pair<Dimension, int64_t>> digits;
     ExprAttr size;
   };
 
-  /// The number x with which the address is `known` + stride · x, where a mask
-  /// with `limits` lets `known` through: then the access touches every x that
-  /// its check allows for. Axes of `known` and of `limits` are this access's.
-  /// Programs along `axis` may share the numbers among them.
+  /// Writes the address as `known` + stride · x and finds x, where a mask with
+  /// `limits` admits `known`. The access then touches every x that its check
+  /// allows. Axes of `known` and of `limits` are this access's. Programs along
+  /// `axis` may divide the numbers among themselves.
   ReasonOr<Run> findRun(const LinearForm &known, const ScalarExpr &stride,
                         llvm::ArrayRef<Constraint> limits,
                         std::optional<unsigned> axis = {}) const;
@@ -132,30 +137,30 @@ public:
   /// exactly the elements of the tensor ("bijective").
   CheckAttr toCheck(CheckKind kind, unsigned argument) const;
 
-  /// The check that the addresses are exactly the elements of the tensor, each
-  /// touched once for every choice of the digits `summed`, which they do not
-  /// depend on; `staying` are the other ones.
+  /// The check that the addresses are exactly the elements of the tensor, and
+  /// that each is touched once for every value of the digits `summed`, on which
+  /// no address depends. `staying` are the other digits.
   CheckAttr toSummedCheck(unsigned argument, llvm::ArrayRef<ScalarExpr> summed,
                           llvm::ArrayRef<ScalarExpr> staying) const;
 
-  /// What `reachOf` has found.
+  /// What `reachOf` has found, for the plan.
   ReachAttr toReach() const;
 
 private:
   struct Digit {
     ScalarExpr stride;
     Dimension dimension;
-    /// None for Program digits; null where only a bound says how far a reach
-    /// goes.
+    /// How many values the digit has. No value for the digits of a program id;
+    /// a null attribute where only a bound limits them.
     std::optional<ExprAttr> extent;
 
-    /// The extent, if it is known.
+    /// The extent, if it is a constant.
     std::optional<int64_t> getLength() const {
       return extent && *extent ? extent->getConstant() : std::nullopt;
     }
   };
-  /// The number that the first digits of an index make up, with a bound of its
-  /// own: the place in a chunk, where the index is that in all of them.
+  /// The first digits of an index, if they have a bound of their own: the place
+  /// in a chunk of a sequence, where the index is the place in the whole one.
   struct Chunk {
     size_t digits;
     ScalarExpr bound;
@@ -171,37 +176,41 @@ private:
     std::optional<ScalarExpr> start = std::nullopt; ///< the least of its values
   };
   struct Builder;
-  /// Whether two numbers are seen to be equal.
+  /// Whether two numbers are recognised as equal.
   static bool areEqual(const ScalarExpr &a, const ScalarExpr &b);
-  /// How many addresses a program touches, and how far the last one is.
+  /// How many addresses a program touches, and how far apart the first and last
+  /// are.
   struct Local;
-  /// The steps in which addresses are touched, by whatever lanes and
-  /// iterations, and which of them programs choose; in an order of their own.
+  /// The steps of all digits, sorted, and which of them are chosen by the
+  /// program. Two accesses with the same footprint touch the same addresses,
+  /// maybe in different lanes and iterations.
   struct Footprint {
     using Step = std::tuple<int64_t, const void *, const void *>;
     ScalarExpr start;
     llvm::SmallVector<llvm::SmallVector<Step>> indices;
   };
 
-  /// What digits of iterations and positions make up; adds what must hold for
-  /// bounds to be reached. None if programs are counted by the same indices.
+  /// The part of the space that iterations and positions make up in one
+  /// program. Adds to `limits` what has to hold so that bounds are reached.
+  /// None if an index also counts programs.
   std::optional<Local>
   findLocal(llvm::SmallVectorImpl<LimitAttr> &limits) const;
   Footprint findFootprint() const;
-  /// Whether something about an index is not that it is less than its bound:
-  /// it has chunks, or it starts behind zero.
+  /// Whether an index is restricted by more than a bound: it has a chunk, or
+  /// does not start at zero.
   bool hasChunksOrStarts() const;
-  /// The digit of another space for the same dimension, in steps as long.
+  /// The digit of `other` that counts the same, with the same step.
   static const Digit *findSame(const Index &index, const Digit &digit,
                                const AccessSpace &other);
-  /// Whether this is `other` but for the offset, and maybe for bounds.
+  /// Whether this is the same space as `other`, but for the offset, and if
+  /// `sameBounds` is false for bounds.
   bool hasSameShapeAs(const AccessSpace &other, bool sameBounds = true) const;
-  /// Lets the index that all of `spaces` bound, each closer by the same than
-  /// the one before it, count the sites of this, the first one. False if they
-  /// do not.
+  /// Makes one space of several that differ only in the bound of one index,
+  /// which changes by the same amount from each to the next. That index of this
+  /// one, the first, then counts the accesses, too. False if they are not so.
   bool joinBounded(llvm::ArrayRef<AccessSpace> spaces);
-  /// Lets `loop` begin with one more iteration, what `other` touches. False if
-  /// that is something else.
+  /// Adds to `loop` one more iteration at its beginning, which touches what
+  /// `other` does. False if `other` touches something else.
   bool addIteration(Operation *loop, const AccessSpace &other);
   ExprAttr toExpr(const ScalarExpr &number) const {
     return number.get(context);
@@ -216,7 +225,7 @@ private:
   ScalarExpr offset = ScalarExpr::constant(0);
   llvm::SmallVector<Index, 0> indices;
   llvm::SmallVector<ScalarExpr, 0> notNegative; ///< for masks to hold
-  /// Of a reach, what else must hold: each a choice of constraints.
+  /// Of a reach, other conditions: one of each list of alternatives holds.
   llvm::SmallVector<Alternatives, 0> guards;
   bool exact = true;
   Reason inexact;                         ///< why it is not exact

@@ -1,5 +1,4 @@
-//===- AccessSpaces.h - Access spaces that several passes ask for -*- C++
-//-*-===//
+//===- AccessSpaces.h - Access spaces of a module ---------------*- C++ -*-===//
 #ifndef AUTODIFF_ANALYSIS_ACCESSSPACES_H
 #define AUTODIFF_ANALYSIS_ACCESSSPACES_H
 
@@ -9,18 +8,18 @@
 
 namespace mlir::autodiff {
 
-/// The spaces of accesses of a module, each found once for each version of its
-/// kernel: an analysis that MLIR keeps from pass to pass. Most passes that ask
-/// look at the differentiated kernel, and change others. Which ones a pass has
-/// changed is seen when the next one asks; a pass that asks for a kernel's
-/// spaces does not change that kernel.
+/// The access spaces of a module (AccessSpace.h), as an analysis that MLIR
+/// keeps from pass to pass. Each is found once for each version of its kernel.
+/// Most passes that ask look at the differentiated kernel, and change others.
+/// Which kernels a pass has changed is noticed when the next one asks, so a
+/// pass must not change a kernel whose spaces it asks for.
 class AccessSpaces {
 public:
   using From = ScalarExpr::From;
 
   explicit AccessSpaces(Operation *) {}
 
-  /// What AccessSpace gives by these names.
+  /// The functions of AccessSpace of the same names.
   ReasonOr<AccessSpace> of(Operation *access, From from = From::Launch);
   ReasonOr<AccessSpace> reachOf(Operation *access);
   ReasonOr<AccessSpace> ofAll(llvm::ArrayRef<Operation *> accesses) {
@@ -30,7 +29,8 @@ public:
     return AccessSpace::findFor(accesses, this);
   }
 
-  /// Keeps what there is until somebody asks for it.
+  /// Results are kept; whether a kernel has changed is found out at the next
+  /// query.
   bool isInvalidated(const AnalysisManager::PreservedAnalyses &) {
     current.clear();
     return false;

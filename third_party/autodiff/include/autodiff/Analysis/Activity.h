@@ -36,7 +36,8 @@ public:
   /// of what is stored to arguments `cotangents`.
   Activity(triton::FuncOp kernel, const ArgumentSet &wanted,
            const ArgumentSet &cotangents);
-  /// Analyses a function without memory: which values lie between these.
+  /// The same of a function without memory: which values lie between
+  /// `independent` and `dependent`.
   Activity(triton::FuncOp function, ValueRange independent,
            ValueRange dependent);
 
@@ -50,7 +51,7 @@ public:
     return isVaried(value) && isUseful(value);
   }
 
-  /// Whether loads from / stores to the argument take part.
+  /// Whether loads from the argument, or stores to it, take part.
   bool isWanted(unsigned argument) const { return wanted.contains(argument); }
   bool hasCotangent(unsigned argument) const {
     return cotangents.contains(argument);
@@ -58,7 +59,8 @@ public:
   /// Whether derivatives pass through the argument's memory within the kernel:
   /// something active is stored there and loaded again.
   bool carries(unsigned argument) const { return carrying.contains(argument); }
-  /// Whether the backward keeps a shadow of the argument's memory.
+  /// Whether the backward has memory for the argument's gradient or cotangent,
+  /// addressed like the argument.
   bool hasShadow(unsigned argument) const {
     return isWanted(argument) || hasCotangent(argument) || carries(argument);
   }
@@ -81,11 +83,13 @@ private:
   bool hasFailed = false;
 };
 
-/// Calls `flow` from value to value for what a loop or a branch hands on, and
-/// for a function with a derivative of its own. Whether `op` is one of these.
+/// Calls `flow` for each pair of values of which a loop or branch copies one to
+/// the other (an initial value to a block argument, a yielded value to a
+/// result), and for operands and results of a function with a derivative of its
+/// own. False if `op` is none of these.
 bool followFlow(Operation *op, llvm::function_ref<void(Value, Value)> flow);
 
-/// The values of which a loop or a branch makes `value`; none if it is of
+/// The values that a loop or branch may copy to `value`; none if `value` is of
 /// another kind.
 std::optional<SmallVector<Value>> findHandedOn(Value value);
 

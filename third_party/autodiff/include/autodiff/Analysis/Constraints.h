@@ -6,45 +6,48 @@
 
 namespace mlir::autodiff {
 
-/// Σ terms < bound, for the lanes that a mask lets through.
+/// Σ terms < bound, in all lanes that a mask lets through.
 struct Constraint {
   LinearForm form; // without a constant
   ScalarExpr bound = ScalarExpr::constant(0);
 };
 using Constraints = ReasonOr<llvm::SmallVector<Constraint>>;
-/// Conjunctions of which one holds.
+/// Several conjunctions, of which one holds.
 using Alternatives = llvm::SmallVector<llvm::SmallVector<Constraint, 0>, 0>;
 
-/// lhs < rhs + slack.
+/// The constraint lhs < rhs + slack.
 Constraint lessThan(const LinearForm &lhs, const LinearForm &rhs,
                     int64_t slack = 0);
 
-/// Whether no lane fails: −Σ (indices, if they are not negative) < a positive
-/// bound.
+/// Whether the constraint is true in all lanes: −Σ (indices that are not
+/// negative) < a positive bound.
 bool holdsAlways(const Constraint &constraint);
 
-/// The forms of which a number is the smallest; none if it is none of these.
+/// The linear forms whose minimum a number is: `min(a, b)` gives both. None if
+/// it is not a minimum of linear forms.
 ReasonOr<llvm::SmallVector<LinearForm>>
 smallestOf(Value value, ScalarExpr::From from = ScalarExpr::From::Launch);
 
-/// lhs < rhs + slack, but for what is always true: of a maximum of numbers, or
-/// of what is less than a minimum, for all of them.
+/// The constraints that lhs < rhs + slack amounts to, without those that are
+/// always true. Of a maximum on the left, or a minimum on the right, there is
+/// one for each operand.
 Constraints lessThan(Value lhs, Value rhs, int64_t slack,
                      ScalarExpr::From from);
 
-/// The conjunction of constraints that `mask` (null: true) is, with forms
-/// `from` memory if it may be read; none if it is something else.
+/// The constraints whose conjunction `mask` is (null: true). `from` says
+/// whether linear forms may read memory. None if the mask is something else.
 Constraints constraintsOf(Value mask,
                           ScalarExpr::From from = ScalarExpr::From::Launch);
 
-/// The same of what is true where `condition`, of a branch, is not.
+/// The same of the negation of `condition`: what holds in the else block.
 Constraints constraintsOfNot(Value condition);
 
-/// Conjunctions of constraints of which one holds, if `condition` does, or if
-/// it does not (`holds` is false); none if it is something else.
+/// Conjunctions of which at least one holds if `condition` is true, or if
+/// `holds` is false, if it is false. None if it is something else.
 std::optional<Alternatives> alternativesOf(Value condition, bool holds);
 
-/// Those of the conditions in the conjunction `mask` that are constraints.
+/// The constraints among the conditions whose conjunction `mask` is; others are
+/// left out.
 llvm::SmallVector<Constraint>
 knownConstraintsOf(Value mask,
                    ScalarExpr::From from = ScalarExpr::From::Launch);

@@ -8,55 +8,59 @@
 
 namespace mlir::autodiff {
 
-/// The fewest warps, of a program that needs so many registers for tiles, whose
-/// threads have enough.
+/// The fewest warps whose threads have enough registers for a program's tiles,
+/// which need `registers` of 32 bits.
 int warpsFor(const Target &target, double registers);
 
-/// How many registers those warps have, which are Triton's usual four at least.
+/// How many registers these warps have, or Triton's usual four warps, if that
+/// is more.
 double registersOfWarpsFor(const Target &target, double registers);
 
-/// How many such programs a processor should run at a time, at least for its
-/// warps to hide what they wait for, and at most for their registers.
+/// How many such programs a processor should run at a time: at least enough
+/// warps to hide latencies, at most what has registers.
 struct ProgramRange {
   int64_t least, most;
 };
 ProgramRange programsFor(const Target &target, double registers);
 
-/// Bytes that might be moved in the time that a product takes.
+/// Cost of a product, as the bytes that memory could move in the same time.
 double bytesOfProduct(triton::DotOp dot);
 
-/// Bytes that might be moved in the time that elementwise arithmetic is felt
-/// beside them; nothing for other operations.
+/// The same of elementwise arithmetic that takes noticeable time beside memory;
+/// zero for other operations.
 double bytesOfArithmetic(Operation *op);
 
-/// What the loops of a kernel that multiply tiles need; the most of any loop.
+/// What the loops of a kernel that contain matrix products need; for each
+/// number, the maximum over loops.
 struct ProductCosts {
   explicit ProductCosts(const Target &target) : target(&target) {}
 
-  /// What the kernel is for.
+  /// The device that kernels are compiled for.
   const Target *target;
-  /// Bytes of tiles that an iteration loads for products, and of those that
-  /// products take from before the loop.
+  /// Bytes of operands that an iteration loads, and of operands that are loaded
+  /// before the loop.
   double loaded = 0, kept = 0;
   /// Elements of operands of products that are transposed.
   double transposed = 0;
-  /// Elements that matrix instructions read, for each step along the axis that
-  /// they sum over.
+  /// Elements that matrix instructions read, divided by the length of the axis
+  /// that they sum over.
   double read = 0;
   /// Multiply-adds of an iteration.
   double work = 0;
-  /// Elements of sums that the loop carries, and of products between others.
+  /// Elements of sums that the loop carries, and of products that are operands
+  /// of other products.
   double carried = 0, between = 0;
-  /// The most rows and columns of a product.
+  /// The most rows and columns of a product's result.
   int64_t rows = 0, columns = 0;
 
-  /// Of the loops of `kernel`; no work if there is no product in any.
+  /// The costs of the loops of `kernel`; `work` is zero if there is no product
+  /// in any.
   static ProductCosts of(triton::FuncOp kernel);
 
   double getLive() const { return carried + between; }
-  /// How many warps have registers for it; none if even eight have not.
+  /// How many warps have enough registers; none if eight have not.
   std::optional<int> getWarps() const;
-  /// How many stages of loads its shared memory holds, at least one.
+  /// How many pipeline stages fit into shared memory, at least one.
   int getStages() const;
   /// Multiply-adds for each byte loaded.
   double getIntensity() const { return work / std::max(loaded, 1.0); }

@@ -1,9 +1,9 @@
 //===- Deciders.h - What tells stored values apart --------------*- C++ -*-===//
 //
-// Several programs, or lanes, may store the same value to one address: a
-// statistic of a row that each program of its columns computes, elements of
-// tiles that overlap. Which numbers decide what is stored, a launch can
-// compare.
+// Several programs, or lanes, may store the same value to one address: each
+// program of a row's columns computes a statistic of the row, or tiles overlap.
+// A *decider* is a number that decides what is stored: where all deciders are
+// equal, so are the values. A launch can compare them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_DECIDERS_H
@@ -14,11 +14,10 @@
 
 namespace mlir::autodiff {
 
-/// Sums of program numbers, lanes and iterations around `store`: wherever all
-/// of these are the same, the same is stored. They are as few as can be seen,
-/// parts of the sum that the address is where that is possible. None if other
-/// things decide: memory that the kernel changes, what it does not compute
-/// alone.
+/// The deciders of `store`: sums of program numbers, lanes and iterations.
+/// There are as few as the analysis finds, and they are terms of the address
+/// where possible. None if something else decides as well: memory that the
+/// kernel changes, or a value that it does not compute alone.
 std::optional<llvm::SmallVector<LinearForm>>
 findDeciders(triton::StoreOp store, triton::FuncOp kernel);
 

@@ -7,8 +7,8 @@
 
 namespace mlir::autodiff {
 
-/// What a use of a value computes from it: the results of its user, or what a
-/// loop or branch hands on.
+/// What a use of a value flows into: the results of its user, or the values
+/// that a loop or branch copies it to.
 SmallVector<Value> resultsOf(OpOperand &use);
 
 /// The operations that depend on these values.

@@ -8,19 +8,22 @@
 
 namespace mlir::autodiff {
 
-/// Where `stores` to an argument go, if a launch can check that no element is
-/// stored to twice; `repeated` are the arguments for which that has failed.
+/// The space of `stores` to an argument, if a launch can check that no element
+/// is stored to twice. For the arguments `repeated` that check has failed, so
+/// there is none.
 ReasonOr<AccessSpace> findDistinct(ArrayRef<Operation *> stores,
                                    unsigned argument,
                                    ArrayRef<unsigned> repeated);
 
-/// The writes of a kernel after which nothing else is written there.
+/// The writes whose values are in memory when the kernel ends, since nothing is
+/// written over them.
 class FinalStores {
 public:
-  /// Takes for granted what `findDistinct` lets a launch check.
+  /// Assumes what a launch checks, given `findDistinct`.
   FinalStores(triton::FuncOp kernel, ArrayRef<unsigned> repeated);
 
-  /// Whether what `write` leaves is there in the end, in all lanes of its mask.
+  /// Whether what `write` writes is still there when the kernel ends, in all
+  /// lanes of its mask.
   bool contains(Operation *write) const { return stores.contains(write); }
 
 private:

@@ -6,18 +6,19 @@
 
 namespace mlir::autodiff {
 
-/// known + coefficient · index, where no form of the iteration space gives the
-/// index: it is loaded, or computed from what is.
+/// An address known + coefficient · index, where the index is not a linear
+/// form: it is loaded, or computed from what is loaded. In `x[row * stride +
+/// idx[j]]`, `row * stride` is known.
 struct IndirectAddress {
   LinearForm known;
   ScalarExpr coefficient = ScalarExpr::constant(0);
-  /// An integer or tile of integers; null if there is none.
+  /// The index, an integer or tile of integers; null if there is none.
   Value index;
-  /// For each axis of the index, the axis of the tile of addresses.
+  /// For each axis of the index, the axis of the tile of addresses that it is.
   llvm::SmallVector<unsigned> axes;
 
-  /// The form of an integer, a pointer (counted in elements from its base) or
-  /// a tile of these; none if a pointer is of another form.
+  /// Takes an integer, a pointer (counted in elements from its base) or a tile
+  /// of these apart; fails if it is not of this form.
   static ReasonOr<IndirectAddress> of(Value value);
 };
 

@@ -9,45 +9,50 @@
 
 namespace mlir::autodiff {
 
-/// The kernel of a module: its public function that no pass of ours derived.
+/// The user's kernel: the public function that none of our passes made.
 triton::FuncOp getPrimal(ModuleOp module);
-/// The first backward kernel that a pass of ours derived, or null.
+/// The first backward kernel, or null if there is none.
 triton::FuncOp getBackward(ModuleOp module);
 /// All backward kernels in launch order.
 SmallVector<triton::FuncOp> getBackwards(ModuleOp module);
-/// The variants of a backward kernel, the first that applies to a launch first.
+/// The variants of a backward kernel (the same with longer tiles, for some
+/// launches), in the order in which they are tried.
 SmallVector<triton::FuncOp> getVariants(triton::FuncOp backward);
-/// The kernels around those that add to sums; see autodiff-tally-sums.
+/// The kernels that run before and after those that add to sums; see
+/// autodiff-tally-sums.
 SmallVector<triton::FuncOp> getTallying(ModuleOp module);
-/// Whether the plan has this kernel run.
+/// Whether the plan launches this kernel.
 bool isLaunched(triton::FuncOp kernel);
-/// Whether this is a backward kernel, a variant of one, or one of the last.
+/// Whether this is a backward kernel, a variant of one, or one of
+/// `getTallying`.
 bool isBackward(triton::FuncOp kernel);
-/// The function that a pass of ours derived, or null.
+/// The derived kernel of this kind, or null.
 triton::FuncOp getForward(ModuleOp module);
 triton::FuncOp getCounting(ModuleOp module);
-/// The rewritten primal that the backward is to be derived from, or the primal.
+/// The copy `@…_framed` of the user's kernel that is rewritten to be
+/// differentiated, or if there is none, the user's kernel.
 triton::FuncOp getDifferentiated(ModuleOp module);
 /// Attribute of derived functions: "differentiated", "backward", "variant",
 /// "tally", "clear", "round", "forward", "count" or "tangent".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
-/// That of a function; empty if it has none.
+/// The role of a function; empty if it has none.
 llvm::StringRef getRole(triton::FuncOp function);
-/// Attribute of a primal whose elements have an order that Triton leaves open:
-/// the forward has to be derived from it, too.
+/// Attribute of a kernel with elements in an order that Triton leaves open
+/// (`tt.cat`). The forward then has to be derived from it, too, to have the
+/// same order.
 constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";
 
-/// How the plan has a kernel launched; null if it does not say.
+/// The plan's launch of a kernel; null if there is none.
 LaunchOp findLaunch(triton::FuncOp kernel);
-/// What the kernels of a module take.
+/// What the runtime passes to the kernels of a module.
 llvm::DenseSet<OperandAttr> collectOperands(ModuleOp module);
 void collectOperands(triton::FuncOp kernel,
                      llvm::DenseSet<OperandAttr> &operands);
-/// The grid of a kernel that has one of its own; empty if it has not.
+/// The grid of a kernel that does not run on the forward's; empty if it does.
 SmallVector<ExprAttr> getGrid(triton::FuncOp kernel);
 
-/// The operations of a backward's outer level that belong to the adjoint:
-/// effects, and what depends on a cotangent.
+/// The operations of the outermost block of a backward that belong to the
+/// adjoint: those with effects, and those that depend on a cotangent.
 llvm::DenseSet<Operation *> findAdjoint(Block &body);
 
 /// The loops of a kernel, inner ones first.

@@ -9,11 +9,11 @@ namespace mlir::autodiff {
 
 struct Lanes;
 
-/// What a load's mask has to say besides what it says, so that every element
-/// that is read is in `lanes`, the live ones, in some program and iteration of
-/// the launch; none if that is not known. Adds numbers that must not be
-/// negative for that to `assumed`, if there may be any. Who asks in a block
-/// `in` asks of launches and iterations in which it runs.
+/// The constraints that have to be added to a load's mask so that every element
+/// that it reads is in `lanes`, the live ones (LiveLanes.h), in some program
+/// and iteration. None if that is not known. Adds to `assumed` the numbers that
+/// must not be negative for that. `in` is the block that the caller asks for:
+/// only launches and iterations in which it runs count.
 Constraints findMissingBounds(triton::LoadOp load, const Lanes *lanes,
                               llvm::SmallVectorImpl<ScalarExpr> *assumed,
                               Block *in = nullptr);

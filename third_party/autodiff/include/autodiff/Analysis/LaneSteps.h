@@ -8,8 +8,8 @@
 namespace mlir::autodiff {
 
 /// By how much an integer or a pointer (counted in elements) grows from one
-/// lane of a tile to the next along `axis`: a constant that is the same for all
-/// lanes, wherever they start; none if it is not known to be one.
+/// lane of a tile to the next along `axis`, if it is the same constant for all
+/// lanes; none otherwise.
 std::optional<int64_t> findLaneStep(Value value, unsigned axis);
 
 } // namespace mlir::autodiff

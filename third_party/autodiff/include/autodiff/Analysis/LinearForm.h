@@ -28,7 +28,7 @@ struct Dimension {
   std::optional<ScalarExpr> digit; ///< of a Program: the number
   Value scalar;                    ///< of a Scalar
 
-  /// Whether it is an element of memory, or made of such.
+  /// Whether it is an element of memory, or computed from one.
   bool readsMemory() const { return digit && digit->readsMemory(); }
   bool operator==(const Dimension &other) const {
     return kind == other.kind && axis == other.axis && loop == other.loop &&
@@ -36,9 +36,9 @@ struct Dimension {
   }
 };
 
-/// constant + Σ coefficient · dimension, for every element of a tile. The
-/// coefficients and the constant are known when the kernel is launched and the
-/// same for all programs.
+/// constant + Σ coefficient · dimension, for every element of a tile, as `pid *
+/// 64 + lane`. Coefficients and the constant are known when the kernel is
+/// launched, and the same for all programs.
 struct LinearForm {
   struct Term {
     Dimension dimension;
@@ -47,26 +47,29 @@ struct LinearForm {
   ScalarExpr constant = ScalarExpr::constant(0);
   llvm::SmallVector<Term> terms;
 
-  /// The form of an integer, a pointer (counted in elements from its base) or
-  /// a tile of these; none if it is not such a sum. Scalars for which
-  /// `isOpaque` holds are dimensions of their own; `from` memory, integers that
-  /// it holds are numbers that program ids determine.
+  /// The linear form of an integer, a pointer (counted in elements from its
+  /// base) or a tile of these; fails if it is not such a sum. Scalars for which
+  /// `isOpaque` holds are dimensions of their own. If `from` allows to read
+  /// memory, a loaded integer whose address depends on program ids alone is a
+  /// dimension, too.
   static ReasonOr<LinearForm>
   of(Value value, llvm::function_ref<bool(Value)> isOpaque = {},
      ScalarExpr::From from = ScalarExpr::From::Launch);
 
-  /// Takes induction variables whose start programs determine as that, and the
-  /// number of the iteration. False if a start has no form.
+  /// If the start of a loop depends on the program, replaces its induction
+  /// variable by start + step · (number of the iteration). False if a start has
+  /// no linear form.
   bool unfold(ScalarExpr::From from = ScalarExpr::From::Launch);
 
   bool isConstant() const { return terms.empty(); }
-  /// Whether a dimension is an element of memory, or made of such.
+  /// Whether a dimension is an element of memory, or computed from one.
   bool readsMemory() const;
   /// The coefficient of a dimension; none if the form does not depend on it.
   std::optional<ScalarExpr> coefficientOf(const Dimension &dimension) const;
-  /// How far it is from one iteration of `loop` to the next.
+  /// By how much it grows from one iteration of `loop` to the next.
   ScalarExpr getStep(Operation *loop) const;
-  /// Whether every value is a multiple of `step`, as its numbers tell.
+  /// Whether its constant coefficients show that every value is a multiple of
+  /// `step`.
   bool isMultipleOf(int64_t step) const;
   /// Whether the forms are equal term by term.
   bool operator==(const LinearForm &other) const;
@@ -75,7 +78,8 @@ struct LinearForm {
   LinearForm operator-(const LinearForm &other) const {
     return *this + other.scaled(ScalarExpr::constant(-1));
   }
-  /// Makes it, of an operand, that of the result that has its elements.
+  /// Turns the form of an operand into that of the result which has its
+  /// elements.
   void moveAxes(const triton::AxisMap &map);
   /// Renumbers the tile's axes; `map` gives the new number of each.
   void renumberAxes(llvm::function_ref<unsigned(unsigned)> map);

@@ -1,12 +1,12 @@
 //===- LiveLanes.h - Lanes that outputs depend on ---------------*- C++ -*-===//
 //
 // Masks, selections and branches leave lanes of a tile out. No output depends
-// on what these hold, so they may hold anything, NaN included. All other lanes
+// on the values there, so they may be anything, NaN included. All other lanes
 // are *live*.
 //
-// A cotangent is zero in lanes that are not live. But it is multiplied by
-// values of the primal, and 0 · NaN is not zero: whoever multiplies asks here
-// where a value may be used.
+// A cotangent is zero in lanes that are not live. But the chain rule multiplies
+// it by values of the forward, and 0 · NaN is not zero. Rules that multiply ask
+// here in which lanes a value may be used.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_LIVELANES_H
@@ -19,8 +19,7 @@
 
 namespace mlir::autodiff {
 
-/// Lanes of a value, as a condition over those that the primal computes. Equal
-/// ones are one object.
+/// A set of lanes of a value, as a condition. Equal sets are one object.
 struct Lanes : llvm::FoldingSetNode {
   enum class Kind {
     None,
@@ -48,9 +47,9 @@ struct Lanes : llvm::FoldingSetNode {
 
   bool isNone() const { return kind == Kind::None; }
   bool isAll() const { return kind == Kind::All; }
-  /// Whether this is a superset of what is meant.
+  /// Whether this may be a superset of the set that was asked for.
   bool isUnsure() const { return kind == Kind::Some || kind == Kind::Unknown; }
-  /// Whether it is one condition, the same along all axes but its own.
+  /// Whether it is a single condition, the same along all axes but its own.
   bool isCondition() const { return condition || loop; }
   void Profile(llvm::FoldingSetNodeID &id) const;
 };
@@ -61,29 +60,30 @@ public:
   const Lanes *none() { return get(Lanes::Kind::None); }
   const Lanes *all() { return get(Lanes::Kind::All); }
   const Lanes *unknown() { return get(Lanes::Kind::Unknown); }
-  /// These lanes, in some iteration.
+  /// The lanes that are in `of` in some iteration.
   const Lanes *some(const Lanes *of);
-  /// Those where `condition`, a bool or a tile of these, holds, or not.
+  /// The lanes where `condition`, a bool or a tile of bools, is `holds`.
   const Lanes *where(Value condition, bool holds = true);
-  /// All if `loop` has an iteration.
+  /// All lanes if `loop` has an iteration, none if not.
   const Lanes *ifRuns(scf::ForOp loop);
-  /// All if `loop` has an iteration after the one that asks.
+  /// All lanes if the current iteration of `loop` is not its last, else none.
   const Lanes *ifRunsAgain(scf::ForOp loop);
   const Lanes *both(const Lanes *a, const Lanes *b);
   const Lanes *either(const Lanes *a, const Lanes *b);
-  /// What `lanes` ask for besides `known`.
+  /// The conditions of `lanes` that `known` does not imply.
   const Lanes *without(const Lanes *lanes, const Lanes *known);
-  /// The lanes of an operand that lead to `results`, those of its user's.
+  /// The lanes of an operand that the live lanes of its user's `results` depend
+  /// on.
   const Lanes *through(OpOperand &use, ArrayRef<const Lanes *> results);
-  /// `lanes` in terms of what is known in `block`: other conditions hold in
-  /// some iteration.
+  /// Expresses `lanes` by conditions that are known in `block`. For another
+  /// condition, it only says that it holds in some iteration.
   const Lanes *knownIn(const Lanes *lanes, Block *block);
-  /// `lanes`, with some conditions taken for true.
+  /// `lanes`, with the conditions for which `isTrue` holds taken as true.
   const Lanes *given(const Lanes *lanes,
                      llvm::function_ref<bool(const Lanes *)> isTrue);
 
 private:
-  /// One that has what is given, of equal ones the first.
+  /// The unique object for a set of lanes.
   const Lanes *get(Lanes lanes);
   const Lanes *get(Lanes::Kind kind, ArrayRef<const Lanes *> parts = {});
   const Lanes *get(Lanes::Kind kind, Operation *loop);
@@ -98,17 +98,17 @@ private:
 
 class CustomVjpOp;
 
-/// Whether the user's function does the same for each lane by itself.
+/// Whether a user-defined function computes each lane from the same lane.
 bool isLanewise(CustomVjpOp custom);
 
 class LiveLanes {
 public:
-  /// By what an output depends on a value: what a gradient comes back by, or
-  /// also what is decided by it, as a selection, an address or a branch.
+  /// Which dependences count: only those that gradients flow through, or all,
+  /// selections, addresses and branches included.
   enum class Effects { Differentiable, All };
 
-  /// Analyses a kernel, whose outputs are what it stores to differentiated
-  /// tensors, to those of `repeated` more than once.
+  /// Analyses a kernel. Its outputs are what it stores to tensors with a
+  /// cotangent; to those of `repeated`, it stores more than once.
   LiveLanes(triton::FuncOp kernel, const Activity &activity,
             ArrayRef<unsigned> repeated,
             Effects effects = Effects::Differentiable);
@@ -116,19 +116,20 @@ public:
   LiveLanes(triton::FuncOp function, const Activity &activity,
             ValueRange outputs);
 
-  /// The lanes of `value` that are live, or a superset that says so.
+  /// The live lanes of `value`, or a superset (see `isUnsure`).
   const Lanes *of(Value value);
 
-  /// Those that are live because of what the user of an operand makes of it.
+  /// The lanes that are live because of one use.
   const Lanes *through(OpOperand &use);
 
-  /// `lanes` where a block of the primal runs, and so do all loops around it.
+  /// `lanes`, given that a block of the forward runs, and all loops around it.
   const Lanes *seenFrom(Block *block, const Lanes *lanes);
 
-  /// `lanes` if all loops run, and every iteration is followed by another one.
+  /// `lanes`, assuming that all loops run, and that another iteration follows.
   const Lanes *ifAllRun(const Lanes *lanes);
 
-  /// What `lanes` ask for besides a mask on the same tile (null: none).
+  /// The conditions of `lanes` that a mask of the same tile (null: none) does
+  /// not imply.
   const Lanes *without(const Lanes *lanes, Value mask);
 
 private:
@@ -154,7 +155,8 @@ private:
   FinalStores final;
   LaneAlgebra algebra;
   llvm::DenseMap<Value, const Lanes *> live;
-  /// What loops carry of which only the last one leads to a result.
+  /// Carried values of loops of which only the last iteration's leads to a
+  /// result.
   llvm::DenseSet<Value> overwritten;
   bool changed = false;
 };

@@ -6,28 +6,29 @@
 
 namespace mlir::autodiff {
 
-/// Goes through a kernel backwards, from last uses to definitions, with the
-/// operations in the order in which they stand.
+/// Sums up the sizes of live tiles: a walk through a kernel from its end, in
+/// the order of its operations, from last uses to definitions.
 class LiveTiles {
 public:
   virtual ~LiveTiles() = default;
 
-  /// What is held where that is most; if `last` is given, only between there
-  /// and `first`, which is before it in the same block, or its start.
+  /// The largest sum of sizes that are live at one operation. With `last`, only
+  /// operations from `first` to `last` count, in one block; `first` null is the
+  /// start of the block.
   double countMost(triton::FuncOp kernel, Operation *first = nullptr,
                    Operation *last = nullptr);
 
 protected:
-  /// Calls hold() for what `op` needs of its operands.
+  /// Calls hold() for the operands that `op` needs.
   virtual void use(Operation *op) = 0;
-  /// Calls hold() for what the regions of `op` need of values from outside,
-  /// which they may take more than once.
+  /// Calls hold() for values from outside that the regions of `op` need; a
+  /// value may be used several times there.
   virtual void useFromInside(Operation *op) = 0;
 
-  /// Notes that `value` is held from its definition on in one of several forms,
+  /// Notes that `value` is live from its definition on, in the layout `form`,
   /// which takes `size`.
   void hold(Value value, unsigned form, double size);
-  /// Notes that an operation takes so much while it runs.
+  /// Notes that an operation takes `size` while it runs.
   void take(double size) {
     if (isCounted)
       most = std::max(most, held + size);
@@ -38,7 +39,7 @@ private:
   void visit(Operation *op);
   void visit(Block &block);
 
-  /// The sizes of the forms of each value.
+  /// The sizes of the layouts of each live value.
   llvm::DenseMap<Value, llvm::SmallDenseMap<unsigned, double, 2>> live;
   double held = 0, most = 0;
   Operation *first = nullptr, *last = nullptr;

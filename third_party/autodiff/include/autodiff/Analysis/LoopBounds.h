@@ -7,16 +7,16 @@
 
 namespace mlir::autodiff {
 
-/// What holds where a loop or branch runs the block that `op` is in; none if
-/// that is not a matter of bounds.
+/// The constraints that hold in the block of `op`, since the loop or branch
+/// around it runs that block. None if its condition is no bound.
 Constraints boundsAround(Operation *op);
 
-/// What holds if a loop has an iteration; none if that is not a matter of
-/// bounds.
+/// The constraints that hold if a loop has an iteration; none if its condition
+/// is no bound.
 Constraints boundsOfRunning(scf::ForOp loop, ScalarExpr::From from);
 
-/// The greatest number of a loop's last iteration, as a form: an end that is
-/// reached in whole steps is a step behind it. None if that is not seen.
+/// The induction variable in the last iteration, as a linear form: `end - step`
+/// where whole steps reach the end. None if that is not known.
 std::optional<LinearForm> findLast(scf::ForOp loop);
 
 } // namespace mlir::autodiff

@@ -1,8 +1,7 @@
 //===- MathFunctions.h - Which function an operation computes ---*- C++ -*-===//
 //
-// Functions have plain names ("tanh"), whatever computes them in TTIR: an
-// operation of the math dialect, a call of a device library, an instruction in
-// inline assembly.
+// A function has one plain name, "tanh", whether it is an operation of the math
+// dialect, a call of a device library, or an instruction in inline assembly.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_MATHFUNCTIONS_H
@@ -18,18 +17,18 @@ namespace mlir::autodiff {
 llvm::ArrayRef<std::pair<llvm::StringLiteral, llvm::StringLiteral>>
 getFunctionOperations();
 
-/// The plain name of the function that `op` computes, as `isKnown` knows it
-/// (see getPlainName); "" if it computes none.
+/// The plain name of the function that `op` computes, or "" if there is none.
+/// `isKnown` says which names there are (see getPlainName).
 std::string getFunctionName(Operation *op,
                             llvm::function_ref<bool(llvm::StringRef)> isKnown);
 
-/// The operands of `op` that its function gets, in its order.
+/// Which operands of `op` are the function's arguments, in its order.
 SmallVector<unsigned> getFunctionOperands(Operation *op);
 
-/// The functions whose results do not move with their operands, by plain name.
+/// Functions with derivative zero (floor, sign, …), by plain name.
 llvm::ArrayRef<llvm::StringLiteral> getPiecewiseConstantFunctions();
 
-/// Whether `op` computes one of them: its results have no derivative.
+/// Whether `op` computes one of these.
 bool isPiecewiseConstant(Operation *op);
 
 } // namespace mlir::autodiff

@@ -1,9 +1,9 @@
 //===- MemoryFlow.h - What a kernel reads of its own stores -----*- C++ -*-===//
 //
-// A program may load what it, in an earlier operation or iteration, has stored
-// itself: a recurrence through memory, a buffer that is updated in place, a
-// scratch row. (What other programs store meanwhile is a race in the primal, or
-// something that orders them, see Synchronization.h.)
+// A program may load what it has stored itself, in an earlier operation or
+// iteration: a recurrence through memory, a buffer that is updated in place, a
+// scratch row. (What other programs store meanwhile is a race in the user's
+// kernel, or the programs wait for each other, see Synchronization.h.)
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_MEMORYFLOW_H
@@ -20,9 +20,9 @@ public:
   /// Pairs of integers that are equal in a launch.
   using Equalities = llvm::SmallVector<std::pair<ScalarExpr, ScalarExpr>>;
 
-  /// If the tensors passed for two arguments share memory, loads through `read`
-  /// may see what is stored through `written`; not so if the tensors start at
-  /// the same address and all of `unless`, if there is any, hold.
+  /// A pair of arguments: if their tensors share memory, loads through `read`
+  /// may see what is stored through `written`. If `unless` has a value, they do
+  /// not if the tensors start at the same address and all its equalities hold.
   struct Hazard {
     unsigned written, read;
     std::optional<Equalities> unless;
@@ -35,8 +35,8 @@ public:
   /// The loads and atomics that may see the effect of `write`.
   llvm::ArrayRef<Operation *> getReadsOf(Operation *write) const;
 
-  /// Whether `op`, run once more after the kernel, gives what it gave: it does
-  /// not read what the kernel changes and has no effect itself.
+  /// Whether `op` has the same result if it is run again after the kernel: it
+  /// reads nothing that the kernel changes, and has no effect itself.
   bool isRepeatable(Operation *op) const;
 
   llvm::ArrayRef<Hazard> getHazards() const { return hazards; }
@@ -48,22 +48,23 @@ private:
   llvm::SmallVector<Hazard> hazards;
 };
 
-/// Whether `later`, or another time `earlier` itself, can run after `earlier`
-/// in one program.
+/// Whether `later` can run after `earlier` in one program; for the same
+/// operation, whether it can run twice.
 bool mayRunAfter(Operation *later, Operation *earlier);
 
 /// The float or integer that a store or atomic operation writes; null for other
 /// operations.
 Value getWrittenValue(Operation *op);
 
-/// Whether `op` leaves one of the values written, or the earlier content, in
-/// memory, bit for bit (max, min, exchange): its bits may as well be integers.
+/// Whether `op` leaves either the operand or the old content in memory, bit for
+/// bit (max, min, exchange). Then it makes no difference whether the bits are
+/// floats or integers.
 bool selectsContent(triton::AtomicRMWOp op);
 
-/// Whether an atomic addition hands on nothing of what others have added.
+/// Whether `op` is an atomic addition whose result, the old value, is not used.
 bool isBlindSum(triton::AtomicRMWOp op);
 
-/// `value` before its bits, or what it points to, were given another type.
+/// The value that `value` is a bitcast of, if it is one.
 Value withoutBitcast(Value value);
 
 } // namespace mlir::autodiff

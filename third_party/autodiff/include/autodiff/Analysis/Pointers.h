@@ -29,17 +29,17 @@ BlockArgument getBaseArgument(Value pointer);
 /// Whether `pointer` may point into the memory of a kernel argument.
 bool mayPointInto(Value pointer, BlockArgument argument);
 
-/// Whether an operation of the kernel, one of those that `isMeant`, may access
-/// what an argument points to.
+/// Whether an operation for which `isMeant` holds may access what the argument
+/// points to.
 bool mayBeAccessed(BlockArgument argument,
                    llvm::function_ref<bool(Operation *)> isMeant);
 
-/// Whether one of some pointers and one of others may point into the memory of
-/// one kernel argument. What may come from somewhere else may point anywhere.
+/// Whether a pointer of `some` and one of `others` may point into the memory of
+/// the same kernel argument. A pointer of unknown origin may point anywhere.
 bool mayAlias(ArrayRef<Value> some, ArrayRef<Value> others);
 
-/// Whether a store leaves what a pointer points to. (Of outputs that share
-/// memory, launches refuse only floats.)
+/// Whether a store does not change what `pointer` points to. (Outputs that
+/// share memory are refused at launch only if they are floats.)
 bool isElsewhere(triton::StoreOp store, Value pointer);
 
 /// A value that `pointer` may come from and that is no kernel argument; null

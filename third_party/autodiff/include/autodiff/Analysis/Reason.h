@@ -1,8 +1,8 @@
 //===- Reason.h - Why something is not so -----------------------*- C++ -*-===//
 //
-// An analysis that fails says why, so that a pass which then does without can
-// tell the user what stands in its way (a remark). The text is made only if
-// somebody listens: without remarks a reason costs a test.
+// An analysis that fails says why, so that a pass can tell the user in a remark
+// what stood in its way. The text is only made if remarks are on: otherwise a
+// reason costs one test.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_REASON_H
@@ -16,18 +16,18 @@
 
 namespace mlir::autodiff {
 
-/// Whether remarks are on: MLIR's own, of the context.
+/// Whether MLIR's remarks are on in this context.
 bool wantsReasons(MLIRContext *context);
 
-/// Why something is not so, a clause in plain English; of no text where nobody
-/// wants to know.
+/// Why something is not so: a clause in plain English, or empty if remarks are
+/// off.
 class Reason {
 public:
   Reason() = default;
   explicit Reason(std::string text)
       : text(std::make_shared<const std::string>(std::move(text))) {}
 
-  /// All of these, each once.
+  /// Several reasons as one, each once.
   static Reason all(llvm::ArrayRef<Reason> reasons);
 
   llvm::StringRef getText() const { return text ? *text : llvm::StringRef(); }
@@ -39,10 +39,11 @@ private:
 };
 
 namespace reasons {
-/// "kernel.py:12", a line of the user's.
+/// A source line, "kernel.py:12".
 std::string spell(MLIRContext *context, Location loc);
 std::string spell(MLIRContext *context, Operation *op);
-/// With arguments and program ids by number; remarks name them.
+/// An integer expression. Arguments and program ids are numbers here; remarks
+/// replace these by names.
 std::string spell(MLIRContext *context, const ScalarExpr &number);
 std::string spell(MLIRContext *context, ExprAttr number);
 inline std::string spell(MLIRContext *, const Reason &why) {
@@ -74,8 +75,8 @@ std::string spell(MLIRContext *context, const llvm::SmallVector<T> &list) {
 }
 } // namespace reasons
 
-/// The reason of this format, as of llvm::formatv, about operations, lines,
-/// numbers of a launch and plain ones:
+/// A reason with a format string of llvm::formatv. Arguments may be operations,
+/// locations, symbolic integers and plain ones:
 ///
 ///   return because(loop, "the loop at {0} runs {1} times", loop, trips);
 template <typename... Ts>
@@ -94,7 +95,7 @@ Reason because(Value value, const char *format, const Ts &...values) {
   return because(value.getContext(), format, values...);
 }
 
-/// What was found, or why it was not: an optional that can be asked.
+/// A result, or the reason why there is none.
 template <typename T> class ReasonOr : public std::optional<T> {
 public:
   ReasonOr() = default;

@@ -6,10 +6,10 @@
 
 namespace mlir::autodiff {
 
-/// How many registers of 32 bits a program needs for the floats of its tiles,
-/// where most of them are live, with the operations in the order in which they
-/// stand. Addresses and masks are made again from little; constants and what is
-/// broadcast take no more than what they are made of.
+/// How many 32-bit registers the float tiles of a program need, where most of
+/// them are live, with operations in their present order. Integers and masks do
+/// not count, since they are cheap to compute again. A constant or a broadcast
+/// takes only as much as its operand.
 double countRegisters(triton::FuncOp kernel);
 
 } // namespace mlir::autodiff

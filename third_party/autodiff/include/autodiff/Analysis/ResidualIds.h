@@ -10,10 +10,10 @@ namespace mlir::autodiff {
 /// The residual of a kernel that has this number, or null.
 ResidualOp findResidual(triton::FuncOp kernel, unsigned id);
 
-/// The residual that names a value, or null.
+/// The residual operation whose operand is this value, or null.
 ResidualOp findName(Value value);
 
-/// A number that no residual of a kernel has, nor any larger one.
+/// A number above those of all residuals of a kernel.
 unsigned getNextResidualId(triton::FuncOp kernel);
 
 } // namespace mlir::autodiff

@@ -1,9 +1,9 @@
 //===- ScalarExpr.h - Integers that a launch can evaluate -------*- C++ -*-===//
 //
-// Symbolic scalar integers over what is known when a kernel is launched: its
-// scalar arguments, its grid, and (for facts about all programs) the program
-// ids. They are how the plan speaks about sizes, strides and bounds. Where a
-// launch may look into memory, they are over integers in there, too.
+// Symbolic integers over what is known when a kernel is launched: its scalar
+// arguments, its grid, and (for facts about all programs) the program ids. The
+// plan uses them for sizes, strides and bounds. Where a launch may read memory,
+// loaded integers may occur, too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_SCALAREXPR_H
@@ -16,15 +16,16 @@
 
 namespace mlir::autodiff {
 
-/// A number or an ExprAttr, folded where that is exact. What is no integer of
-/// 64 bits (a quotient by zero, a sum of numbers that is too large) has no
-/// value: it is equal to nothing, and what is made of it has none, either.
+/// A constant or an ExprAttr, folded where that is exact. What does not fit
+/// into 64 bits (a sum that overflows) or is undefined (a quotient by zero) has
+/// no value: it equals nothing, and expressions that contain it have no value,
+/// either.
 class ScalarExpr {
 public:
   using Kind = ExprKind;
 
-  /// Where integers may come from: what a launch is given, or memory that it
-  /// can read as well (which it has to wait for).
+  /// Where integers may come from: the arguments and grid of a launch, or also
+  /// memory, which a launch has to wait for to read it.
   enum class From { Launch, Memory };
 
   explicit ScalarExpr(ExprAttr expr);
@@ -36,32 +37,33 @@ public:
   /// `lhs kind rhs`, folded where that is exact. Div and Rem truncate as in C.
   static ScalarExpr binary(Kind kind, ScalarExpr lhs, ScalarExpr rhs);
 
-  /// The expression that computes `value`, if it depends on nothing but
-  /// arguments, the grid and program ids, and, `from` memory, on integers that
-  /// the kernel loads at such places and does not write to.
+  /// The expression for `value`, if it depends on nothing but arguments, the
+  /// grid and program ids. With `From::Memory`, it may also depend on integers
+  /// that the kernel loads from addresses of that kind, and does not write to.
   static std::optional<ScalarExpr> of(Value value, From from = From::Launch);
 
   Kind getKind() const;
-  /// The operands of what `binary` makes.
+  /// The operands of a binary expression.
   ScalarExpr getLhs() const { return ScalarExpr(expr.getLhs()); }
   ScalarExpr getRhs() const { return ScalarExpr(expr.getRhs()); }
-  /// What this is made of in a program: what is the same in all of them, or
-  /// only a launch can evaluate, is not taken apart.
+  /// The operands of an expression that differs from program to program. An
+  /// expression that is the same in all programs, or that only a launch can
+  /// evaluate, has none.
   SmallVector<ScalarExpr, 2> getOperands() const;
-  /// This for the plan.
+  /// This as an attribute of the plan.
   ExprAttr get(MLIRContext *context) const;
-  /// The same of what is no number.
+  /// This as an attribute; not for constants.
   ExprAttr getExpr() const { return get(nullptr); }
 
   std::optional<int64_t> getConstant() const { return number; }
-  /// The expression that this is a multiple of, and the multiple.
+  /// Writes this as factor · expression; returns both.
   std::pair<ScalarExpr, int64_t> asMultiple() const;
-  /// The number that `divisor` times is this, if that is seen.
+  /// The quotient, if this is recognised as a multiple of `divisor`.
   std::optional<ScalarExpr> dividedBy(const ScalarExpr &divisor) const;
-  /// How many times the sum that this is contains `unit`, which is none.
+  /// How often the term `unit`, which is no sum, occurs in this sum.
   int64_t countOf(const ScalarExpr &unit) const;
-  /// Whether arguments and the grid alone do not tell: a program id or memory
-  /// does.
+  /// Whether a program id or memory occurs, so that arguments and grid do not
+  /// determine this.
   bool dependsOnProgramId() const;
   /// Whether an element of memory occurs.
   bool readsMemory() const { return mentions(Kind::Element); }
@@ -75,9 +77,9 @@ public:
   bool isProgramId() const;
   /// The axis of a program id or size of the grid.
   unsigned getAxis() const;
-  /// The size of the grid along the axis of a program id.
+  /// The size of the grid along this program id's axis.
   ScalarExpr getGrid() const { return grid(expr.getContext(), getAxis()); }
-  /// Computes this in a kernel with these arguments, as an i64.
+  /// Emits IR that computes this in a kernel with these arguments, as an i64.
   Value emit(OpBuilder &builder, Location loc, ValueRange arguments) const;
 
   bool operator==(const ScalarExpr &other) const {
@@ -97,11 +99,11 @@ private:
   explicit ScalarExpr(int64_t number) : number(number) {}
   ScalarExpr() = default; // without a value
   bool hasValue() const { return expr || number; }
-  /// Whether a part of this kind occurs.
+  /// Whether a subexpression of this kind occurs.
   bool mentions(Kind part) const;
-  /// The product, with its factors in an order of their own and a number last.
+  /// The product with sorted factors, and a constant last.
   static ScalarExpr multiply(const ScalarExpr &lhs, const ScalarExpr &rhs);
-  /// `lhs kind rhs` as it is; of two numbers it has no value.
+  /// `lhs kind rhs` without folding; the two must not both be constants.
   static ScalarExpr make(Kind kind, const ScalarExpr &lhs,
                          const ScalarExpr &rhs);
 
@@ -112,10 +114,10 @@ private:
 /// The number of iterations of `for (i = lower; i < upper; i += step)`.
 ScalarExpr tripCount(ScalarExpr lower, ScalarExpr upper, ScalarExpr step);
 
-/// The largest value of a number in any program.
+/// The largest value of an expression over all programs.
 ExprAttr mostOfPrograms(MLIRContext *context, const ScalarExpr &number);
 
-/// Adds a number that a launch must not make negative to `assumed`, once.
+/// Adds to `assumed` a number that must not be negative at launch, once.
 inline void addAssumption(llvm::SmallVectorImpl<ScalarExpr> &assumed,
                           const ScalarExpr &number) {
   if (!llvm::is_contained(assumed, number))

@@ -1,17 +1,19 @@
 //===- ScalingDegrees.h - What a shift of some values does ------*- C++ -*-===//
 //
-// If seeds m_k move to m_k + t_k, a value v of homogeneous degree moves to
-// v · e^(Σ scale_k t_k) + Σ shift_k t_k, with at most one of the two present:
-// products add scales, quotients subtract them, exp turns a shift into a scale
-// and log back, sums and selects need equal degrees. A value whose degrees are
-// all zero does not depend on the seeds' common offset at all.
+// Proves that outputs do not change if some values, the *seeds* m_k (a maximum,
+// say), are shifted to m_k + t_k. A value v of homogeneous degree then becomes
+// v · e^(Σ scale_k t_k) + Σ shift_k t_k, with only a scale or only a shift. For
+// example, m has shift 1 and e^(x−m) has scale −1. Products add scales,
+// quotients subtract them, exp turns a shift into a scale and log turns it
+// back; sums and selects need equal degrees. A value whose degrees are all zero
+// does not depend on the shift at all.
 //
 // The t_k may differ from element to element of the seeds: `axes` says along
 // which axes of a tile they run.
 //
-// What is known of a seed beyond that decides comparisons: one that is finite
-// is more than −∞. If it is known of some elements of a seed only, it holds for
-// what is computed from these: such a degree is local.
+// Facts about a seed decide comparisons: a finite one is more than −∞. If a
+// fact is known of some elements of a seed only, it holds for what is computed
+// from these: such a degree is *local*.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_SCALINGDEGREES_H
@@ -25,12 +27,12 @@
 
 namespace mlir::autodiff {
 
-/// How a value moves with (at most two) seeds.
+/// How a value changes with (at most two) seeds.
 struct Degree {
   using Vector = std::array<double, 2>;
   Vector shift{0, 0}, scale{0, 0};
-  /// Zero scales, and −∞ shifts, by anything. What is at least one may only be
-  /// asked of shifts that are infinitely small.
+  /// Zero has every scale, and −∞ every shift. A value that is at least one is
+  /// such for infinitely small shifts only.
   enum class Special {
     None,
     Zero,
@@ -38,17 +40,19 @@ struct Degree {
     Finite,
     AtLeastOne
   } special = Special::None;
-  /// Whether it is the degree of some elements, those at one place of the axes.
+  /// Whether this holds only for some elements: those at one index along the
+  /// axes.
   bool isLocal = false;
-  /// The tile axis for each axis of the seeds; meaningless if invariant.
+  /// For each axis of the seeds, the axis of this tile; meaningless if the
+  /// value is invariant.
   llvm::SmallVector<unsigned, 2> axes;
 
   static Degree shifted(Vector shift, llvm::ArrayRef<unsigned> axes);
   static Degree scaled(Vector scale, llvm::ArrayRef<unsigned> axes);
 
-  /// The same degree with more known of it.
+  /// The same degree with a fact added.
   Degree with(Special kind) const;
-  /// The degree of elements at one place of these axes.
+  /// The degree of elements at one index along these axes.
   Degree at(llvm::ArrayRef<unsigned> axes) const;
 
   bool is(Special kind) const { return special == kind; }
@@ -72,11 +76,11 @@ public:
     return degree && degree->isInvariant();
   }
 
-  /// What a condition is; none if that is not known.
+  /// The value of a condition; none if it is not known.
   std::optional<bool> decide(Value condition);
 
-  /// Whether all that `root` writes, and all that decides whether and where it
-  /// writes, is invariant, or does not move as far as its degree is known.
+  /// Whether everything that `root` writes, and whether and where it writes, is
+  /// invariant; with `orLocal`, as far as local degrees tell.
   bool hasInvariantEffects(Operation *root, bool orLocal = false);
 
 private:

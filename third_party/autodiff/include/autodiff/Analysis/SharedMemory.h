@@ -6,18 +6,17 @@
 
 namespace mlir::autodiff {
 
-/// How many bytes of shared memory a kernel's products take, where that is
-/// most, if no loop is pipelined.
+/// The most bytes of shared memory that a kernel's products take at a time, if
+/// no loop is pipelined.
 ///
-/// An operand lies there from where it is computed or loaded until its last
-/// product. The matrix unit takes elements of 16 bits transposed or not. Those
-/// of another size have to follow each other along the axis that the product
-/// sums over: a tile that products sum over along both of its axes is there
-/// twice. And their results pass through shared memory on the way to what is
-/// laid out otherwise.
+/// An operand is there from its definition to the last product that uses it.
+/// 16-bit elements can be read transposed or not. For other sizes, elements
+/// have to be contiguous along the axis that the product sums over: a tile that
+/// products sum over along both axes is there twice. Results pass through
+/// shared memory if their users have another layout.
 ///
-/// If `last` is given, only what is between there and `first` counts, which is
-/// before it in the same block; null is the start of that.
+/// With `last`, only operations from `first` to `last` count, in one block;
+/// `first` null is the start of the block.
 double countSharedMemory(triton::FuncOp kernel, Operation *first = nullptr,
                          Operation *last = nullptr);
 

@@ -6,13 +6,14 @@
 
 namespace mlir::autodiff {
 
-/// The quotient p / d through which alone `value`, a tile, depends on the lane:
-/// all lanes with the same quotient have the same value, as pixels of a channel
-/// have. The positions p never fall from one lane to a later one, and d is the
-/// same in all. Null if there is no such quotient, or several.
+/// Finds p / d in a tile whose lanes differ only by that quotient: lanes with
+/// the same quotient have the same value, as the pixels of a channel. Positions
+/// p never decrease from one lane to the next, and d is the same in all. Null
+/// if there is no such quotient, or several.
 Operation *findSharedQuotient(Value value);
 
-/// How far the position in the last lane of such a quotient is from the first.
+/// The largest difference of positions within one tile of such a quotient: last
+/// lane minus first.
 int64_t getPositionSpan(Operation *quotient);
 
 } // namespace mlir::autodiff

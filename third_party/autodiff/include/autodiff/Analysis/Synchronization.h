@@ -1,9 +1,9 @@
 //===- Synchronization.h - Programs that wait for one another ---*- C++ -*-===//
 //
-// Programs of a launch can hand values on to one another: the last one that a
-// counter lets through adds up what all have stored, or each waits at a lock
-// until it is its turn. What atomic operations or volatile loads return decides
-// then whether something is loaded, and when.
+// Programs of a launch may communicate: the last one to increment a counter
+// adds up what all have stored, or each waits for a lock. What an atomic
+// operation or volatile load returns then decides whether something is loaded,
+// and when.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_SYNCHRONIZATION_H
@@ -18,7 +18,7 @@ class Synchronization {
 public:
   explicit Synchronization(triton::FuncOp kernel);
 
-  /// Whether what other programs do decides if `read` is, or when.
+  /// Whether other programs decide if `read` happens, or when.
   bool orders(Operation *read) const;
 
 private:
@@ -26,7 +26,8 @@ private:
   bool isDecided(Operation *op) const;
   bool anyMarked(ValueRange values) const;
 
-  /// What others decide: signals, and what is computed of them.
+  /// Values that depend on other programs: results of such operations, and what
+  /// is computed from them.
   llvm::DenseSet<Value> decided;
 };
 

@@ -1,14 +1,14 @@
 //===- Ties.h - Comparisons that hold exactly by construction ---*- C++ -*-===//
 //
-// `x == max(x)` holds somewhere because both sides have the same bits. A
-// kernel that takes the maximum from another one but computes x again may find
-// no such element, and a gradient vanishes: compilers contract products with
-// sums in one kernel and not in the other, and sum tiles in the order of their
-// layouts. So in every derived kernel this holds:
+// `x == max(x)` is true somewhere because both sides have the same bits. If a
+// kernel loads a maximum that another one stored, but computes x again, no
+// element may be equal, and the gradient vanishes: compilers fuse multiply-adds
+// in one kernel and not in the other, and sum tiles in the order of their
+// layouts. So this holds in every derived kernel:
 //
-//   A value that a decision compares with what it was chosen from is taken from
-//   another kernel only if that comes from there as well, or has the same bits
-//   wherever it is computed.
+//   If a decision (Decisions.h) compares a value with what it was chosen from,
+//   it is taken from another kernel only if that is taken from there as well,
+//   or has the same bits wherever it is computed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_TIES_H
@@ -23,22 +23,23 @@
 namespace mlir::autodiff {
 
 /// Whether `value` has the same bits in every kernel that computes it from the
-/// same memory: no sum in an order of its own, and no sum of a product that may
-/// or may not be contracted with it.
+/// same memory: no sum whose order is open, and no product plus sum that may or
+/// may not be fused.
 bool isReproducible(Value value);
-/// The same; `known` keeps what was found.
+/// The same with a cache of results, `known`.
 bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known);
 
-/// The values in `root` that would meet, in a decision, something that they
-/// were chosen from and that is not reproducible.
+/// The values in `root` that a decision compares with what they were chosen
+/// from, where that is not reproducible.
 llvm::DenseSet<Value> findTies(Operation *root);
 
-/// Whether a sum of a tile's elements went into `value`: its order is that of
-/// a layout. Of what `tt.dot` gives, there is one copy, which all layouts get.
+/// Whether a sum over a tile went into `value`: its order depends on the
+/// layout. (`tt.dot` does not count: its result has one copy, which all layouts
+/// get.)
 bool dependsOnOrder(Value value);
 
-/// The reductions in `root` that what comes to such a decision is computed
-/// from, and of whose results threads may have copies with other bits.
+/// The reductions in `root` that such a decision depends on, and whose result
+/// may have different bits in different threads.
 llvm::SetVector<triton::ReduceOp> findTiedSums(Operation *root);
 
 } // namespace mlir::autodiff

@@ -1,9 +1,9 @@
 //===- TripCounts.h - How often loops and their bodies run ------*- C++ -*-===//
 //
-// Tapes must be allocated before they are filled. How many entries they need is
-// an expression over the launch where loop bounds are; elsewhere a counting
-// kernel (autodiff-count-trips) finds the largest trip count, and the
-// expression refers to that as `counted(n)`.
+// Tapes, the buffers with a value of each iteration, are allocated before a
+// kernel runs. Their length is an expression over the launch if loop bounds
+// are. Otherwise a counting kernel (autodiff-count-trips) finds the largest
+// trip count, and the expression refers to it as `counted(n)`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_TRIPCOUNTS_H
@@ -15,7 +15,8 @@
 
 namespace mlir::autodiff {
 
-/// Attribute of a module whose tapes hold checkpoints, to be small.
+/// Attribute of a module whose tapes hold only some iterations (checkpoints),
+/// to save memory.
 constexpr llvm::StringLiteral kCheckpointAttr = "autodiff.checkpoint";
 
 /// Where a loop ends, and the condition (null: always) under which it runs at
@@ -25,13 +26,13 @@ struct LoopEnd {
 };
 LoopEnd getEnd(scf::ForOp loop);
 
-/// The most iterations that `loop`, a loop of the primal, has in any program
+/// The most iterations that `loop`, a loop of the forward, has in any program
 /// and in any iteration of the loops around it; null if it is neither known at
-/// the launch nor counted.
+/// launch nor counted.
 ExprAttr mostIterations(Operation *loop);
 
-/// How often, at most, one program runs what `op` stands beside: the product of
-/// the most iterations of all loops around it.
+/// How often, at most, one program runs the block of `op`: the product of the
+/// most iterations of all loops around it.
 ExprAttr mostExecutions(Operation *op);
 
 /// Whether an expression depends on what a counting kernel finds.
@@ -45,9 +46,8 @@ Value iterationNumber(OpBuilder &builder, Location loc, Operation *loop);
 Value countIterations(OpBuilder &builder, Location loc, Value lower,
                       Value upper, Value step, bool isUnsigned);
 
-/// The carried value of a normalized `loop` (see autodiff-normalize) that
-/// counts its iterations, by its place among the results; none if there is
-/// none.
+/// Which carried value of `loop` counts its iterations; none if there is none.
+/// autodiff-normalize adds one to every `scf.while`.
 std::optional<unsigned> findCounter(scf::WhileOp loop);
 
 } // namespace mlir::autodiff

@@ -1,8 +1,8 @@
 //===- ValueNetwork.h - What to compute, and what to load -------*- C++ -*-===//
 //
-// Values that are made of one another are a flow network from memory to what
-// needs them: one is computed from its operands, or taken from memory. What
-// costs least is a minimum cut.
+// Chooses which values to compute and which to load. A value can be computed
+// from its operands, or loaded: that is a flow network from memory to the
+// values that are needed, and the cheapest choice is a minimum cut.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_VALUENETWORK_H
@@ -14,31 +14,33 @@
 
 namespace mlir::autodiff {
 
-/// Costs are bytes that are moved, or might be in the same time.
+/// Costs are in bytes: those that are moved, or that could be moved in the time
+/// that something takes.
 class ValueNetwork {
 public:
   static constexpr double kImpossible = FlowNetwork::kInfinite;
 
   virtual ~ValueNetwork() = default;
 
-  /// Notes that a value must be there.
+  /// Notes that a value is needed.
   void need(Value value);
 
-  /// What to take from memory, and what that costs with what is computed.
+  /// The values to load, and the cost of loading them and of computing the
+  /// others.
   struct Choice {
     SmallVector<Value> taken;
     double cost = 0;
-    /// Whether something can neither be taken nor computed.
+    /// Whether some needed value can be neither loaded nor computed.
     bool isImpossible = false;
   };
-  /// Of the best choices, the one that computes least.
+  /// The cheapest choice; among equal ones, the one that computes least.
   Choice choose();
 
 protected:
-  /// What must be there, and all that it is made of.
+  /// The needed values, and all that they are computed from.
   auto getValues() const { return llvm::make_first_range(nodes); }
 
-  /// Whether `value` is there anyway, as are the arguments of a block.
+  /// Whether `value` costs nothing, such as a block argument.
   virtual bool isAtHand(Value value) = 0;
   virtual double costOfTaking(Value value) = 0;
   virtual double costOfComputing(Value value) = 0;

@@ -7,9 +7,10 @@
 
 namespace mlir::autodiff {
 
-/// Whether what `load` reads in `count` lanes behind a bound of `bounded`,
-/// another load of the kernel reads in as many lanes in front of it: x[t − 3]
-/// in lanes from T on is x[t] in those from T − 3 on.
+/// Whether another load of the kernel reads the same, earlier. `bounded` is an
+/// index with a bound. What `load` reads in the `count` lanes behind the bound,
+/// the other load reads in the `count` lanes in front of it: x[t − 3] in lanes
+/// from T on is x[t] in lanes from T − 3 on.
 bool isReadBefore(triton::LoadOp load, const LinearForm &bounded,
                   int64_t count);
 

@@ -10,8 +10,9 @@
 
 namespace mlir::autodiff::ptx {
 
-/// Emits operations on tiles of one shape, or on scalars. What folds is folded,
-/// and what was emitted already is that: equal values are the same `Value`.
+/// Emits operations on tiles of one shape, or on scalars. Operations are
+/// folded, and common subexpressions are shared: equal values are the same
+/// `Value`.
 class Emitter {
 public:
   Emitter(OpBuilder &builder, Location loc, Type shape)
@@ -52,7 +53,7 @@ public:
   Value create(StringRef operation, Type element, ValueRange operands,
                ArrayRef<NamedAttribute> attributes = {});
 
-  // On integers.
+  // Integer operations.
   Value andi(Value a, Value b) { return map<arith::AndIOp>(a, b); }
   Value ori(Value a, Value b) { return map<arith::OrIOp>(a, b); }
   Value xori(Value a, Value b) { return map<arith::XOrIOp>(a, b); }
@@ -62,30 +63,30 @@ public:
   Value add(Value a, Value b) { return map<arith::AddIOp>(a, b); }
   Value sub(Value a, Value b) { return map<arith::SubIOp>(a, b); }
   Value mul(Value a, Value b) { return map<arith::MulIOp>(a, b); }
-  /// By a number of bits, zero if that is all of them.
+  /// Shifts by a constant; zero if that is the whole width.
   Value shl(Value a, unsigned bits);
   Value shrUnsigned(Value a, unsigned bits);
   Value shrSigned(Value a, unsigned bits);
-  /// To another width: zeros in front, the sign in front, or the low bits.
+  /// Zero-extends, sign-extends or truncates.
   Value resize(Value a, unsigned width, bool isSigned = false);
   Value compare(arith::CmpIPredicate predicate, Value a, Value b);
 
-  // On floats.
+  // Float operations.
   Value compare(arith::CmpFPredicate predicate, Value a, Value b);
   Value select(Value condition, Value a, Value b);
 
-  /// The same bits as another type.
+  /// Bitcasts.
   Value toInteger(Value value);
   Value toFloat(Value value, FloatType type);
 
-  /// What is known of an integer's bits.
+  /// The bits of an integer that are known.
   llvm::KnownBits known(Value value);
 
-  /// Whether two values that are computed of nothing but `leaf`, which has few
-  /// bits, are the same for each of its values.
+  /// Whether two values that depend on nothing but `leaf`, which has few bits,
+  /// are equal for each value of `leaf`.
   bool areEqual(Value a, Value b, Value leaf);
 
-  /// Removes what was emitted and nothing uses; returns the rest, in order.
+  /// Removes unused operations; returns the others, in order.
   SmallVector<Operation *> removeUnused();
 
 private:

@@ -9,20 +9,21 @@
 namespace mlir::autodiff {
 
 /// Replaces inline assembly by arithmetic of the same meaning on each element.
-/// Instructions that TTIR has no operation for are left, each on its own: what
-/// `parsePtxInstruction` reads. The error says what cannot be replaced, and
-/// then nothing is. Otherwise `emitted`, if given, gets what was put in its
-/// place.
+/// An instruction that TTIR has no operation for stays inline assembly, alone,
+/// so that `parsePtxInstruction` can read it. If something cannot be replaced,
+/// the error says what, and nothing is changed. Otherwise the new operations
+/// are added to `emitted`, if it is given.
 llvm::Error liftAssembly(triton::ElementwiseInlineAsmOp op,
                          SmallVectorImpl<Operation *> *emitted = nullptr);
 
-/// Fails where assembly reads what it may have overwritten, or writes to what
-/// it may not. `copies` are those of the kernel before anything is lifted.
+/// Fails if assembly reads an operand that it may have overwritten, or writes
+/// to one that it must not. `copies` are those of the kernel before any
+/// assembly is replaced.
 llvm::Error checkRegisters(triton::ElementwiseInlineAsmOp op,
                            const ptx::Copies &copies);
 
-/// What follows "autodiff." in a comment that inline assembly consists of,
-/// which marks values for differentiation; "" for all else.
+/// The text behind "autodiff." in inline assembly that is just such a comment,
+/// which marks a value for differentiation; "" for all other operations.
 StringRef getMarker(Operation *op);
 
 } // namespace mlir::autodiff

@@ -1,8 +1,8 @@
 //===- Machine.h - Registers that hold tiles --------------------*- C++ -*-===//
 //
-// A machine runs assembly once for all elements of a tile. A register that
-// elements are packed in holds each of them in a field of its own, which stays
-// the float that it is while it is only moved.
+// Interprets assembly symbolically, once for all elements of a tile. A register
+// may hold several packed elements, each in a *field*. A float in a field stays
+// a float as long as it is only moved.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ASSEMBLY_MACHINE_H
@@ -13,25 +13,25 @@
 
 namespace mlir::autodiff::ptx {
 
-/// Which of the packed elements a bit depends on: one bit for each.
+/// The packed elements that a bit depends on, as a bit set.
 using Lanes = uint32_t;
 
-/// Some bits of a register, as one value.
+/// Some bits of a register as one SSA value.
 struct Field {
-  /// Null where nothing has been written.
+  /// Null if nothing has been written.
   Value value;
-  /// One for each bit, the lowest first.
+  /// One entry for each bit, the lowest first.
   SmallVector<Lanes, 32> lanes;
 
   unsigned width() const { return lanes.size(); }
-  /// The elements that the field depends on.
+  /// The elements that any bit of the field depends on.
   Lanes all() const;
 };
 
-/// A field of which every bit depends on `lanes`.
+/// A field in which every bit depends on `lanes`.
 Field makeField(Value value, unsigned width, Lanes lanes);
 
-/// What a register holds, the lowest bits first.
+/// The fields of a register, the lowest bits first.
 using Fields = SmallVector<Field, 2>;
 
 /// The condition under which an instruction has an effect.
@@ -51,47 +51,48 @@ public:
 
   Emitter &e;
 
-  /// Runs the program; the error names the instruction that is not understood.
+  /// Interprets the program; the error names an instruction that is not known.
   llvm::Error run();
 
   /// Sets a register before the program runs.
   void initialize(unsigned index, Fields fields) {
     registers[index].fields = std::move(fields);
   }
-  /// `width` bits of a register from bit `low` on, at the end.
+  /// After the program: `width` bits of a register, from bit `low` on.
   llvm::Expected<Field> readBits(unsigned index, unsigned low, unsigned width);
 
-  // What instructions read, as of the guard that they run under.
+  // Operands of the current instruction, as its guard sees them.
   llvm::Expected<Fields> readFields(const Operand &operand, unsigned width);
   /// The lowest `width` bits as one integer.
   llvm::Expected<Field> readInteger(const Operand &operand, unsigned width);
-  /// The float of this type that is number `part` of those in the operand.
+  /// Float number `part` of those packed in the operand.
   llvm::Expected<Field> readFloat(const Operand &operand, FloatType type,
                                   unsigned part = 0);
   llvm::Expected<Field> readPredicate(const Operand &operand);
-  /// The number that an operand is, if it is written out.
+  /// The value of an operand that is an immediate.
   static std::optional<uint64_t> getImmediate(const Operand &operand);
 
-  // What instructions write.
+  // Writes the results of the current instruction.
   llvm::Error write(const Operand &operand, Fields fields);
   llvm::Error write(const Operand &operand, Field field) {
     return write(operand, Fields{std::move(field)});
   }
   llvm::Error writePredicate(const Operand &operand, Field predicate);
-  /// The width of the register that an operand names, or of all in a vector.
+  /// The width of the register that an operand names, or of all registers in a
+  /// vector.
   unsigned widthOf(const Operand &operand) const;
   bool isPredicate(const Operand &operand) const;
 
-  /// Bits [low, low + width) of what a register holds.
+  /// Bits [low, low + width) of a register.
   llvm::Expected<Field> slice(ArrayRef<Field> fields, unsigned low,
                               unsigned width);
-  /// Both divided in the same places.
+  /// Splits the fields of both at the same bits.
   llvm::Error align(Fields &a, Fields &b);
-  /// a where a condition holds, else b.
+  /// Selects a where the condition holds, else b.
   llvm::Expected<Fields> select(const Field &condition, Fields a, Fields b);
 
-  /// One instruction of floats that TTIR has no operation for, as assembly;
-  /// `before` is written before the operands.
+  /// Emits an instruction on floats that TTIR has no operation for, as inline
+  /// assembly; `before` is text in front of the operands.
   llvm::Expected<Value> emitInstruction(const Twine &name, Type result,
                                         ArrayRef<Value> operands,
                                         StringRef before = {});
@@ -99,7 +100,7 @@ public:
 private:
   struct Content {
     Fields fields;
-    /// Set only under this guard so far.
+    /// The guard under which alone the register has been set so far.
     std::optional<Guard> only;
   };
 
@@ -111,16 +112,16 @@ private:
 
   const Program &program;
   std::vector<Content> registers;
-  /// That of the instruction that runs.
+  /// The guard of the current instruction.
   std::optional<Guard> guard;
 };
 
-/// What an instruction does.
+/// A function that interprets an instruction.
 using Semantics = llvm::Error (*)(Machine &, const Instruction &);
-/// The semantics of an opcode, or null.
+/// The function for an opcode, or null.
 Semantics findSemantics(StringRef opcode);
 
-// A family of instructions in each file.
+// Each interprets one family of instructions.
 llvm::Error runFloat(Machine &machine, const Instruction &instruction);
 llvm::Error runInteger(Machine &machine, const Instruction &instruction);
 llvm::Error runBits(Machine &machine, const Instruction &instruction);
@@ -129,28 +130,28 @@ llvm::Error runMove(Machine &machine, const Instruction &instruction);
 llvm::Error runComparison(Machine &machine, const Instruction &instruction);
 llvm::Error runSelection(Machine &machine, const Instruction &instruction);
 
-/// The type that a modifier names, for floats; null for others.
+/// The float type that a modifier names; null for other modifiers.
 FloatType getFloatType(Emitter &e, StringRef modifier);
-/// How many floats an instruction on "f16x2" works on at once.
+/// How many packed floats an instruction with modifier "f16x2" works on.
 unsigned countParts(StringRef modifier);
-/// Whether a modifier names integers ("s32"), and what they are.
+/// The integer type that a modifier names ("s32").
 struct IntegerKind {
   unsigned width;
   bool isSigned;
 };
 std::optional<IntegerKind> getIntegerKind(StringRef modifier);
 
-/// Fails where `instruction` has not `count` operands, or modifiers besides
-/// its types that are not among `known`.
+/// Fails unless `instruction` has `count` operands, and besides its types only
+/// modifiers of `known`.
 llvm::Error checkSignature(const Instruction &instruction, unsigned count,
                            ArrayRef<StringRef> known, unsigned types = 1);
 
-// Floats that more than one family computes.
-/// Between zero and one; NaN becomes zero.
+// Float functions that several families use. Clamps to [0, 1]; NaN becomes
+// zero.
 Value saturate(Emitter &e, Value x);
-/// Not below zero; NaN stays.
+/// max(x, 0); NaN stays.
 Value rectify(Emitter &e, Value x);
-/// Zero for what is below the smallest normal number.
+/// Replaces numbers below the smallest normal one by zero.
 Value flushSubnormal(Emitter &e, Value x);
 
 } // namespace mlir::autodiff::ptx

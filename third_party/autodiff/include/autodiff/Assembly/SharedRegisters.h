@@ -1,9 +1,10 @@
 //===- SharedRegisters.h - Results that overwrite operands ------*- C++ -*-===//
 //
-// A compiler may put a result into the register of an operand, unless "=&" says
-// that it is written early. It does where the one is copied to the other: what
-// a loop carries, what branches meet in. Then "mul $0, $1, $1; add $0, $0, $1"
-// adds the product, and is not what it seems.
+// A compiler may put a result of inline assembly into the register of an
+// operand, unless "=&" says that it is written early. It does so where one is
+// copied to the other, as a carried value of a loop or a result of a branch.
+// Then "mul $0, $1, $1; add $0, $0, $1" adds the product instead of the
+// operand, and does not do what it seems to.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ASSEMBLY_SHAREDREGISTERS_H
@@ -17,25 +18,25 @@
 
 namespace mlir::autodiff::ptx {
 
-/// What the constraints say of one register.
+/// The constraint of one register.
 struct Constraint {
   unsigned width;
-  /// The result's register that an operand comes in.
+  /// The result in whose register an operand is passed.
   std::optional<unsigned> tied;
-  /// "=&": no operand is in the result's register.
+  /// "=&": no operand shares the result's register.
   bool isEarly = false;
 };
 
-/// Lets operands of a program name the result's register that they come in.
+/// Replaces operands that share a result's register by that register.
 void tieRegisters(Program &program, ArrayRef<Constraint> constraints);
 
-/// Fails where an operand's register is written, or is read after that of a
-/// result that may be the same one, as `mayShare` says of the two.
+/// Fails if the program writes to an operand's register, or reads one after
+/// writing to a result's register that may be the same, as `mayShare` says.
 llvm::Error checkRegisters(
     const Program &program, ArrayRef<Constraint> constraints, unsigned results,
     llvm::function_ref<bool(unsigned result, unsigned operand)> mayShare);
 
-/// Values between which there are nothing but copies.
+/// Finds out between which values there are only copies.
 class Copies {
 public:
   explicit Copies(Operation *root);

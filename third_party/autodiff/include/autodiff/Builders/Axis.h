@@ -7,22 +7,23 @@
 
 namespace mlir::autodiff {
 
-/// One axis of tiles of a shape, seen from every element.
+/// One axis of tiles of some shape. For every element of such a tile, its
+/// position along the axis and its neighbours there.
 class Axis {
 public:
   Axis(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, unsigned axis)
       : b(builder), loc(loc), shape(shape), axis(axis) {}
 
-  /// The position along the axis, as a tile of i32.
+  /// The position of each element along the axis, as a tile of i32.
   Value position() const;
 
-  /// Where the position is this one.
+  /// A condition: true in the elements whose position is `where`.
   Value isAt(int64_t where) const;
   Value isFirst() const { return isAt(0); }
   Value isLast() const { return isAt(shape[axis] - 1); }
 
-  /// The neighbour that comes before, or after, along the axis; the element
-  /// itself where there is none.
+  /// For each element, the one before it, or after it, along the axis; at the
+  /// end, the element itself.
   SmallVector<Value> before(ValueRange tiles) const {
     return neighbours(tiles, /*reverse=*/false);
   }

@@ -13,16 +13,17 @@ enum class Combiner { Sum, Max, Min, Other };
 /// operation on its two arguments.
 Combiner classifyCombiner(Region &region);
 
-/// Whether the region returns all of its left elements or all of its right
-/// ones, by one condition: what it combines is one of the elements combined.
+/// Whether the region returns all of its left arguments or all of its right
+/// ones, by one condition, as an arg-max does.
 bool isChoice(Region &region);
 
-/// Emits what a combine function makes of a combination and an element.
+/// Emits a combine function, given the arguments for the combination so far and
+/// for the next element.
 using CombineBuilder = llvm::function_ref<SmallVector<Value>(
     OpBuilder &, ValueRange running, ValueRange next)>;
 
-/// What a scan, or a reduction, of `tiles` with the combine function that
-/// `build` emits gives.
+/// The scan, or the reduction, of `tiles` with the combine function that
+/// `build` emits.
 SmallVector<Value> scanWith(OpBuilder &builder, Location loc, ValueRange tiles,
                             unsigned axis, bool reverse, CombineBuilder build);
 SmallVector<Value> reduceWith(OpBuilder &builder, Location loc,

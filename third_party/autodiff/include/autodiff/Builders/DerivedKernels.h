@@ -9,9 +9,9 @@
 
 namespace mlir::autodiff {
 
-/// Adds to the numbers that are assumed not to be negative.
+/// Adds to the numbers that the plan assumes not to be negative.
 void assumeNotNegative(ModuleOp module, ArrayRef<ScalarExpr> numbers);
-/// What a LaunchAttr says, while it is found out.
+/// A LaunchAttr under construction.
 struct Launch {
   SmallVector<ExprAttr> grid, assumed;
   SmallVector<CheckAttr> checks;
@@ -21,47 +21,49 @@ struct Launch {
   SmallVector<int64_t> lengths;
   StringAttr unraveled;
 
-  /// The launch that the kernels are for, as far as it is known: the user's, if
-  /// it is not another one already.
+  /// The launch that the kernels of the module are for: the rearranged one, if
+  /// a pass has recorded one, and otherwise the user's.
   static Launch of(ModuleOp module);
   void assume(ArrayRef<ScalarExpr> numbers);
-  /// Makes it the one that the kernels are for.
+  /// Sets the module's launch.
   void record(ModuleOp module) const;
 };
 
-/// A copy of `primal` after it for another role, whose arguments are the
-/// primal's; its name has `suffix`, the same as the role by default.
+/// A copy of `primal`, the user's kernel, behind it, with the same arguments
+/// and another role. Its name gets `suffix`, by default the role.
 triton::FuncOp derive(triton::FuncOp primal, llvm::StringRef role,
                       llvm::StringRef suffix = {});
 
-/// Appends an argument that the runtime fills with `operand`; `buffer`, for
-/// buffers, describes it.
+/// Appends an argument to a kernel. `operand` says what the runtime passes for
+/// it; `buffer` describes it if it is a buffer.
 BlockArgument appendOperand(triton::FuncOp kernel, Type type,
                             OperandAttr operand, Attribute buffer = {});
 
-/// The forward that saves for the backward; a copy of the primal at first.
+/// The augmented forward, which saves values for the backward; if there is
+/// none, a copy of the user's kernel is made.
 triton::FuncOp getOrCreateForward(ModuleOp module);
-/// The rewritten primal that the backward is to be derived from, but never the
-/// primal: a copy of it at first.
+/// The copy of the user's kernel that is differentiated, `@…_framed`; it is
+/// made if there is none.
 triton::FuncOp getOrCreateDifferentiated(ModuleOp module);
 
-/// How the plan has a kernel launched; at first like the forward.
+/// The plan's launch of a kernel; a new one has the forward's grid and options.
 LaunchOp launchOf(triton::FuncOp kernel);
 /// Removes a kernel and its launch.
 void eraseKernel(triton::FuncOp kernel);
-/// Removes what passes of ours have noted at a kernel and its operations.
+/// Removes the attributes that our passes have set on a kernel and its
+/// operations.
 void dropMarks(triton::FuncOp kernel);
 
-/// Gives a kernel a grid of its own.
+/// Sets a grid for a kernel that does not run on the forward's.
 void setGrid(triton::FuncOp kernel, ArrayRef<ExprAttr> grid);
 
-/// Removes arguments that a derived kernel does not use, of the kinds that may
-/// go.
+/// Removes the unused arguments of a derived kernel whose kind `mayGo`.
 void dropUnusedArguments(triton::FuncOp kernel,
                          llvm::function_ref<bool(OperandKind)> mayGo);
 
-/// Removes the primal's arguments that a derived kernel does not use: the
-/// runtime would have to keep their memory, and unchanged, until the backward.
+/// Removes the arguments of the user's kernel that a derived kernel does not
+/// use. Otherwise the runtime would have to keep their memory unchanged until
+/// the backward.
 void dropUnusedArguments(triton::FuncOp kernel);
 
 } // namespace mlir::autodiff

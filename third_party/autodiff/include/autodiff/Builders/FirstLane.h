@@ -7,10 +7,9 @@
 
 namespace mlir::autodiff {
 
-/// The elements of a tile of integers or pointers in the first lane along
-/// `axis`, computed anew: a tile without that axis, or a scalar. Null where
-/// that takes more than arithmetic. If some tiles are `known`, they are taken
-/// to be that there.
+/// The first lane along `axis` of a tile of integers or pointers, computed
+/// anew: a tile without that axis, or a scalar. Null if that needs more than
+/// arithmetic. `known` has first lanes of some tiles.
 Value getFirstLane(OpBuilder &builder, Value tile, unsigned axis,
                    const IRMapping &known = {});
 

@@ -6,8 +6,8 @@
 
 namespace mlir::autodiff {
 
-/// Names a kernel of a module, with a number behind `name` if another function
-/// has that.
+/// Names a kernel; appends a number if another function of the module has the
+/// name.
 void nameKernel(triton::FuncOp kernel, const llvm::Twine &name);
 
 } // namespace mlir::autodiff

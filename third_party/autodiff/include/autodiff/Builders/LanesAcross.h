@@ -7,20 +7,19 @@
 
 namespace mlir::autodiff {
 
-/// Where `live`, a condition on the lanes of a tile, holds for some lane along
-/// `axis`: a condition without that axis; null if that is everywhere. Numbers
-/// of a launch that must not be negative for that are added to `assumed`, if
-/// there may be any.
+/// Reduces `live`, a condition on the lanes of a tile, by "or" along `axis`: a
+/// condition without that axis; null if it is true everywhere. Adds numbers
+/// that must not be negative for that to `assumed`, if it is not null.
 Value findLiveAcross(OpBuilder &builder, Location loc, Value live,
                      unsigned axis, llvm::SmallVectorImpl<ScalarExpr> *assumed);
 
-/// Where a tile of cotangents is not zero for some lane along `axis`: a
+/// Where a tile of cotangents has an element other than zero along `axis`: a
 /// condition without that axis.
 Value findNonZeroAcross(OpBuilder &builder, Location loc, Value cotangent,
                         unsigned axis);
 
-/// Where `live` holds in a lane or in one behind it along `axis`, or with
-/// `before` in one before it.
+/// Where `live` holds in a lane or in a later one along `axis`; with `before`,
+/// in an earlier one.
 Value findLiveFrom(OpBuilder &builder, Location loc, Value live, unsigned axis,
                    bool before);
 

@@ -6,8 +6,8 @@
 
 namespace mlir::autodiff {
 
-/// Lets a product sum over `factor` times as many elements, with zeros between
-/// those that there are: a₀ 0 a₁ 0 … · b₀ 0 b₁ 0 ….
+/// Makes the summed axis of a product `factor` times as long, with zeros
+/// between the elements: a₀ 0 a₁ 0 … · b₀ 0 b₁ 0 ….
 void spreadSum(triton::DotOp dot, int64_t factor);
 
 } // namespace mlir::autodiff

@@ -1,8 +1,9 @@
 //===- ProgramBuffers.h - Memory that belongs to one program ----*- C++ -*-===//
 //
-// Tapes, saved residuals and what is handed over live in buffers with a slot
-// for every program of the grid. The layout is [entry][program][element of the
-// tile], so that the number of entries need not be known inside the kernel.
+// Tapes, saved residuals and values that one kernel leaves for another are in
+// buffers with a slot for every program of the grid. The layout is
+// [entry][program][element of the tile], so that a kernel need not know the
+// number of entries.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_BUILDERS_PROGRAMBUFFERS_H
@@ -15,27 +16,26 @@
 
 namespace mlir::autodiff {
 
-/// The element type that memory holds for a value of this type (i1 takes a
-/// byte).
+/// The element type that a value of this type has in memory (a byte for i1).
 Type getStoredElement(Type value);
 
-/// The number of this program's slot of `entry` (an integer, null for 0).
+/// The number of this program's slot for `entry` (an integer; null is 0).
 Value slotOfProgram(OpBuilder &builder, Location loc, Value entry = {});
 
-/// The same by the digits of the program ids: also for kernels whose programs
-/// are numbered by these, where the launch is known to give each program a
-/// place of its own in the box of their values.
+/// The same, computed from digits of program ids. Kernels with different grids
+/// then find the same slot, if their programs have these digits. It is known
+/// that each program has different values of them.
 Value slotOfDigits(OpBuilder &builder, Location loc, triton::FuncOp kernel,
                    llvm::ArrayRef<ScalarExpr> digits);
 
-/// Pointers to a value of this type, whose elements are in memory one after the
-/// other from `base` on.
+/// Pointers for a value of this type whose elements are contiguous in memory
+/// from `base` on.
 Value pointersFrom(OpBuilder &builder, Location loc, Value base, Type type);
 
-/// Stores `value` as memory holds it.
+/// Stores `value`, in the element type of memory.
 void storeTo(OpBuilder &builder, Location loc, Value pointers, Value value);
 
-/// Loads a value of this type, where `mask` (null: everywhere) lets it.
+/// Loads a value of this type, where `mask` is true (null: everywhere).
 Value loadFrom(OpBuilder &builder, Location loc, Value pointers, Value mask,
                Type type);
 
@@ -47,7 +47,7 @@ void storeToSlot(OpBuilder &builder, Location loc, Value buffer, Value slot,
 Value loadFromSlot(OpBuilder &builder, Location loc, Value buffer, Value slot,
                    Type type);
 
-/// The number of buffers that `kernel` takes.
+/// The number of buffer arguments of `kernel`.
 unsigned countBuffers(triton::FuncOp kernel);
 
 /// A number that no buffer of the module's derived kernels has.
@@ -58,10 +58,10 @@ unsigned nextBuffer(ModuleOp module);
 BlockArgument appendBuffer(triton::FuncOp kernel, unsigned index, Type value,
                            BufferAttr description);
 
-/// Calls a buffer in printed kernels by what it holds: `saved_x`.
+/// Names a buffer in printed kernels after its contents: `saved_x`.
 void nameBuffer(BlockArgument buffer, BufferKind kind, Value held);
 
-/// A buffer of so many elements of values of this type.
+/// A buffer for `elements` elements of values of this type.
 BufferAttr describeMemory(BufferKind kind, llvm::StringRef name, Type value,
                           ExprAttr elements);
 
@@ -69,13 +69,13 @@ BufferAttr describeMemory(BufferKind kind, llvm::StringRef name, Type value,
 BufferAttr describeBuffer(BufferKind kind, llvm::StringRef name, Type value,
                           ExprOperand entries);
 
-/// Stores `value` of a forward where `atSave` is, into a new buffer `name`, and
-/// loads it where `atLoad` is in the backward.
+/// Stores `value` of a forward at `atSave` into a new buffer `name`, and loads
+/// it at `atLoad` in the backward.
 Value saveForBackward(OpBuilder &atSave, Value value, OpBuilder &atLoad,
                       llvm::StringRef name);
 
-/// Stores what `push` records into the buffer `written`, and loads it from
-/// `read`, the same buffer, at each of `pops`.
+/// Replaces `push` by a store to the buffer `written`, and each of `pops` by a
+/// load from `read`, the same buffer in the other kernel.
 void lowerRecord(PushOp push, Value written, ArrayRef<PopOp> pops, Value read);
 
 } // namespace mlir::autodiff

@@ -9,8 +9,8 @@
 
 namespace mlir::autodiff {
 
-/// The elements of a tile along one axis, which vanishes, combined by `OpT`; a
-/// rank-1 tile gives a scalar.
+/// Reduces a tile along one axis by `OpT`; the result lacks the axis, and is a
+/// scalar for rank 1.
 template <typename OpT>
 Value reduceOver(OpBuilder &builder, Location loc, Value tile, unsigned axis) {
   auto reduce = triton::ReduceOp::create(builder, loc, ValueRange{tile}, axis);
@@ -24,7 +24,7 @@ Value reduceOver(OpBuilder &builder, Location loc, Value tile, unsigned axis) {
   return reduce.getResult()[0];
 }
 
-/// The elements of `tile` along `axis` combined as `reduction` does its own.
+/// Reduces `tile` along `axis` with the combine function of `reduction`.
 inline Value reduceAs(OpBuilder &builder, triton::ReduceOp reduction,
                       Value tile, unsigned axis) {
   auto copy = triton::ReduceOp::create(builder, reduction.getLoc(),
@@ -34,7 +34,7 @@ inline Value reduceAs(OpBuilder &builder, triton::ReduceOp reduction,
   return copy.getResult()[0];
 }
 
-/// All elements of a tile combined: a scalar.
+/// Reduces all elements of a tile to a scalar.
 template <typename OpT>
 Value reduceAll(OpBuilder &builder, Location loc, Value tile) {
   while (auto type = dyn_cast<RankedTensorType>(tile.getType()))

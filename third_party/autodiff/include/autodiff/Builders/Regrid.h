@@ -13,33 +13,33 @@ namespace mlir::autodiff {
 /// The size that the host evaluates from `expression`, as an i32.
 Value createSize(OpBuilder &builder, Location loc, ExprAttr expression);
 
-/// How many values a digit of program ids has, from 0 on.
+/// How many values, from 0 on, a digit of program ids has.
 ExprAttr extentOf(const ScalarExpr &digit);
 
-/// Takes `number` apart into digits of these extents, the first one fastest.
+/// Splits `number` into digits of these extents, the first one fastest.
 SmallVector<Value> takeApart(OpBuilder &builder, Location loc, Value number,
                              ArrayRef<Value> extents);
 
-/// A kernel without a body beside the backward kernels of its module, with the
-/// arguments of `kernel`.
+/// A kernel with the arguments of `kernel` and no body yet, beside the module's
+/// backward kernels.
 triton::FuncOp createBeside(triton::FuncOp kernel, const llvm::Twine &name);
 
-/// What the programs of a new kernel stand for: a number below `count`, and
-/// values of digits of the old kernel's program ids.
+/// What the programs of a new kernel stand for: a number below `count`, and a
+/// value for each of some digits of the old kernel's program ids.
 struct ProgramNumbers {
   Value number;
   SmallVector<std::pair<ScalarExpr, Value>> digits;
 };
 
-/// Gives `kernel` a grid of one program for each number below `count`, fastest,
-/// and each value of `digits`.
+/// Gives `kernel` a grid with a program for each combination of a number below
+/// `count`, which is fastest, and values of `digits`.
 ProgramNumbers numberPrograms(OpBuilder &builder, triton::FuncOp kernel,
                               ExprAttr count, ArrayRef<ScalarExpr> digits);
 
-/// The number of partial sums when the work of all `summed`
-/// digits is divided among programs of which there are `others` already: no
-/// more than there is work, and within `perProcessor` for every processor. More
-/// than the least of these pay where each has only few iterations. See
+/// The number of partial sums, if the work of all `summed` digits is divided
+/// among programs and there are `others` programs beside: no more than there is
+/// work, and in the range `perProcessor` for every processor. More than the
+/// minimum only pays where each program has few iterations. See
 /// docs/decisions/persistent-programs.md.
 ExprAttr countPartials(ArrayRef<ScalarExpr> summed, ExprAttr others,
                        ProgramRange perProcessor);
@@ -47,30 +47,30 @@ ExprAttr countPartials(ArrayRef<ScalarExpr> summed, ExprAttr others,
 /// The product of the extents of digits, times `factor`.
 ExprAttr countPrograms(ArrayRef<ScalarExpr> digits, ExprAttr factor);
 
-/// Computes values of a kernel in another one, in which other numbers take the
-/// place of program ids. What depends on numbers that vary within the new
-/// kernel's programs goes to one place, and everything else to another.
+/// Clones values of a kernel into another one, in which other numbers stand for
+/// its program ids. Values that depend on numbers which vary within a program
+/// of the new kernel are emitted at one insertion point, all others at another.
 class Regrid {
 public:
-  /// The new kernel's first arguments are the old ones.
+  /// The new kernel's first arguments are the old kernel's.
   Regrid(triton::FuncOp target, OpBuilder once, OpBuilder varying)
       : target(target), once(once), varying(varying) {}
 
   void bind(Value source, Value value, bool varies);
-  /// Whoever needs `source` gets `other`, another value of the old kernel.
+  /// Uses the old kernel's value `other` wherever `source` is needed.
   void redirect(Value source, Value other) { redirected[source] = other; }
   void bindDigit(ScalarExpr digit, Value value, bool varies);
-  /// Binds the digits that the new kernel's programs stand for.
+  /// Binds the digits for which the new kernel has programs.
   void bindPrograms(const ProgramNumbers &programs);
 
-  /// The value in the new kernel; null if it depends on something that is not
-  /// bound (a program id, what a loop carries) or has effects on memory.
+  /// The clone of a value; null if it depends on something that is not bound (a
+  /// program id, a carried value), or on an operation with memory effects.
   Value get(Value source);
 
-  /// Why the last value that has none has none.
+  /// Why `get` returned null last.
   const Reason &why() const { return reason; }
 
-  /// Copies an operation with effects to where what varies goes.
+  /// Clones an operation with memory effects to the second insertion point.
   LogicalResult copy(Operation *op);
 
 private:
@@ -93,10 +93,10 @@ private:
   Reason reason;
 };
 
-/// Adds `op` to a new kernel as the whole gradient at its addresses, or, with
-/// `partial`, one of `partials` sums: `sum` has all contributions but those of
-/// other values of the digits that `atZero` binds to zero. Neither the address
-/// nor the mask depends on these. Fails if one cannot be computed.
+/// Adds to a new kernel the contribution `op`, with `sum` as its value: the
+/// whole gradient at its addresses, or with `partial` one of `partials` sums.
+/// Address and mask do not depend on the digits that were summed over; `atZero`
+/// binds these to zero. Fails if address or mask cannot be computed.
 LogicalResult accumulateWhole(OpBuilder &builder, AccumulateOp op,
                               Regrid &atZero, Value sum, CheckAttr check,
                               Value partial, ExprAttr partials);

@@ -9,7 +9,8 @@
 
 namespace mlir::autodiff {
 
-/// A float or tile of floats together with the builder that computes with it.
+/// A float or tile of floats together with a builder, so that formulas can be
+/// written with operators.
 class Tile {
 public:
   Tile(OpBuilder &builder, Location loc, Value value)
@@ -24,7 +25,7 @@ public:
   /// A constant of this tile's type.
   Tile constant(double number) const;
 
-  /// The result of `OpT` on these operands.
+  /// Creates `OpT` with these operands.
   template <typename OpT, typename... Operands>
   Tile make(Operands... operands) const {
     return like(OpT::create(*builder, location, Value(operands)...));
@@ -51,9 +52,9 @@ Tile sqrt(Tile x);
 Tile sin(Tile x);
 Tile cos(Tile x);
 
-/// n + addend of an integer or tile of integers.
+/// n + addend, for an integer or tile of integers.
 Tile addInteger(Tile n, int64_t addend);
-/// An integer or tile of integers in the float type of `like`.
+/// Converts an integer or tile of integers to the float type of `like`.
 Tile toFloat(Tile n, Tile like);
 
 /// A constant of a float type or tile of floats.
@@ -67,46 +68,47 @@ Value compare(arith::CmpFPredicate predicate, Tile a, Tile b);
 /// condition ? a : b
 Tile where(Value condition, Tile a, Tile b);
 
-/// `product`, a partial derivative with a pole times t, where t is not zero;
-/// zero there. Masked lanes, whose t is zero, must not turn into NaN where `x`
-/// has a pole in them: a sum over lanes may follow. A uniform `x` (a splat) has
-/// no lanes of its own and is left alone.
+/// select(t == 0, 0, product), for a `product` of t and a partial derivative.
+/// The partial derivative may have a pole at `x`: lanes with t = 0, such as
+/// masked ones, would become 0 · ∞ = NaN, and may be summed later. If `x` is
+/// uniform (a splat), a pole is in all lanes, and the product is returned as it
+/// is.
 Tile unlessZero(Tile t, Tile product, Value x);
-/// Notes that the other side of a select is zero where it selects zero, or not
-/// a number.
+/// Marks a selection of zero: its other operand is zero there, too, or NaN.
 void markUnlessZero(Value select);
-/// t, of what `unlessZero` gives for it; else null.
+/// The t of a result of `unlessZero`; null for other values.
 Value findUnlessZero(Value value);
 
 /// A scalar or tile of zeros.
 Value zeroOf(OpBuilder &builder, Location loc, Type type);
 
-/// The sum of a tile over one axis, which vanishes; a rank-1 tile gives a
-/// scalar.
+/// The sum of a tile over one axis; the result lacks the axis, and is a scalar
+/// for rank 1.
 Value sumOver(OpBuilder &builder, Location loc, Value tile, unsigned axis);
 /// The sum over all axes: a scalar.
 Value sumAll(OpBuilder &builder, Location loc, Value tile);
-/// `tile` without axis `axis` repeated along it to the shape of `type`.
+/// Inserts axis `axis` into `tile` and broadcasts it to the shape of `type`.
 Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
-/// Where two conditions hold; one that is null holds everywhere.
+/// The conjunction of two conditions; null is true.
 Value bothHold(OpBuilder &builder, Location loc, Value a, Value b);
-/// Where a condition does not hold, as comparisons: analyses read these, and a
-/// canonical selection is not by a negation.
+/// The negation of a condition. Comparisons are inverted, since analyses read
+/// comparisons, and canonicalization removes selections by a negation.
 Value negationOf(OpBuilder &builder, Location loc, Value condition);
-/// `value`, a scalar or a tile whose axes longer than one are `axes` of
-/// `shape`, one after the other, repeated along the other ones.
+/// Broadcasts `value` to `shape`. It is a scalar, or a tile whose axes longer
+/// than one are the `axes` of `shape`, in order.
 Value repeatOver(OpBuilder &builder, Location loc, Value value,
                  ArrayRef<unsigned> axes, ArrayRef<int64_t> shape);
-/// The order of a transposition that undoes the one of this order.
+/// The order of the inverse transposition.
 SmallVector<int32_t> invertOrder(ArrayRef<int32_t> order);
-/// Takes away what Triton is told of alignment, for each axis, where a copy of
-/// an operation is on tiles with other axes.
+/// Removes attributes with which the user promises alignment for each axis,
+/// where a clone works on tiles with other axes.
 void dropHints(Operation *op);
-/// `scalar` in every lane of a tile shaped like `type`; itself if that is none.
+/// A splat of `scalar` to the shape of `type`; the scalar itself if `type` is
+/// no tile.
 Value splatTo(OpBuilder &builder, Location loc, Value scalar, Type type);
 /// A tile that repeats `source` along `axis`: a splat of a scalar (along its
-/// only axis), or the broadcast of a tile that had the axis inserted.
+/// only axis), or an expand_dims and a broadcast.
 struct Repeated {
   Value source;
   unsigned axis;
@@ -117,14 +119,14 @@ Type withElementType(Type type, Type element);
 /// `value`, a float or tile of floats, with element type `element`.
 Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
 
-/// Whether `op` does nothing but give all elements of its operand other places,
-/// or another width.
+/// Whether `op` only moves elements (transposition, reshape, …) or changes
+/// their bit width.
 bool rearranges(Operation *op);
-/// Whether `op` takes elements elsewhere, or writes them otherwise.
+/// Whether `op` moves elements, or changes how they are written.
 bool movesElements(Operation *op);
 
-/// `value`, an integer or tile of integers, with element type `element`:
-/// signed.
+/// Sign-extends or truncates `value`, an integer or tile of integers, to
+/// `element`.
 Value castInteger(OpBuilder &builder, Location loc, Value value, Type element);
 
 } // namespace mlir::autodiff

@@ -25,7 +25,7 @@ namespace mlir::autodiff::cpu {
 /// What a caller can choose about code generation.
 struct CompileOptions {
   unsigned optLevel = 2;
-  /// Make vectors of loops, from level 2.
+  /// Vectorize loops, from level 2 on.
   bool vectorize = true;
 };
 
@@ -35,8 +35,8 @@ FailureOr<CompileOptions> parseCompileOptions(Location loc, StringRef json);
 /// A relocatable object and its description.
 struct CompiledObject {
   std::string object;
-  /// JSON: the kernel's symbol, the types of its arguments, the stack that one
-  /// program needs.
+  /// JSON with the kernel's symbol, the types of its arguments, and the stack
+  /// size of one program.
   std::string metadata;
 };
 
@@ -44,32 +44,32 @@ struct CompiledObject {
 FailureOr<CompiledObject> compile(ModuleOp module,
                                   const CompileOptions &options);
 
-/// Choices of the passes from TTIR to the LLVM dialect.
+/// Options of the passes from TTIR to the LLVM dialect.
 struct PipelineOptions {
   unsigned vectorBits, vectorRegisters;
-  /// Copy what loops carry on instead of computing it in place. Needed where
-  /// bufferization cannot see that computing in place is possible.
+  /// Copy the tiles that loops carry instead of updating them in place. Needed
+  /// where bufferization does not see that updating in place is possible.
   bool copyCarried = false;
 };
 
 /// The passes from TTIR to the LLVM dialect.
 void buildPipeline(OpPassManager &pm, const PipelineOptions &options);
 
-/// The dialects, interfaces and translations that the pipeline needs.
+/// Registers the dialects, interfaces and translations of the pipeline.
 void registerDialects(DialectRegistry &registry);
 
-/// The passes that the pipeline consists of, under their names.
+/// Registers the passes of the pipeline by name.
 void registerPasses();
 
 /// A code generator for this machine.
 std::unique_ptr<llvm::TargetMachine>
 createHostTarget(const CompileOptions &options, std::string &error);
 
-/// Makes fast code of the code of a kernel; says what is wrong if it fails.
+/// Optimizes a kernel's LLVM IR; prints an error if that fails.
 LogicalResult optimize(llvm::Module &module, llvm::TargetMachine &target,
                        const CompileOptions &options, std::string &error);
 
-/// Width in bits and number of this machine's vector registers.
+/// The width in bits and the number of this machine's vector registers.
 std::pair<unsigned, unsigned> getVectorRegisters();
 
 } // namespace mlir::autodiff::cpu

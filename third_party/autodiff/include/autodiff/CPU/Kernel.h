@@ -12,12 +12,11 @@
 
 namespace mlir::autodiff::cpu {
 
-/// What a program sees of its launch; generated code reads the fields by their
-/// offsets.
+/// What a program knows of its launch; generated code reads fields by offset.
 struct ProgramContext {
   int32_t programId[3];
   int32_t gridSize[3];
-  /// Always null, but not visibly so.
+  /// Always null, but the optimizer cannot know.
   void *null;
   struct Launch *launch;
 };
@@ -49,9 +48,9 @@ private:
   uint64_t stackSize = 0;
 };
 
-/// Runs a grid of programs over `threads` threads (0: one per core, or what
-/// TRITON_AUTODIFF_CPU_THREADS says). The message of the first assertion that
-/// failed is the error.
+/// Runs a grid of programs on `threads` threads (0: one per core, or as many as
+/// TRITON_AUTODIFF_CPU_THREADS says). The error is the message of the first
+/// assertion that failed.
 llvm::Error launch(const Kernel &kernel, uint32_t gx, uint32_t gy, uint32_t gz,
                    void **arguments, uint32_t threads);
 

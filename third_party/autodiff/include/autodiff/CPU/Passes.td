@@ -9,9 +9,9 @@ def HoistAllocations : Pass<"cpu-hoist-allocations", "::mlir::func::FuncOp"> {
   let summary = "Give every buffer of a kernel a fixed place on the stack";
   let description = [{
     Every allocation becomes an `alloca` at the start of the function. A buffer
-    lives at most as long as one iteration of the loop around it (loops carry
-    buffers in place), so one place serves all iterations. Buffers of one type
-    share a place if one is used for the last time before the other one begins.
+    lives at most as long as one iteration of the loop around it (loops update
+    carried buffers in place), so one place serves all iterations. Buffers of
+    one type share a place if their lifetimes do not overlap.
   }];
   let dependentDialects = ["memref::MemRefDialect"];
 }
@@ -19,9 +19,9 @@ def HoistAllocations : Pass<"cpu-hoist-allocations", "::mlir::func::FuncOp"> {
 def SeparateTiles : Pass<"cpu-separate-tiles", "::mlir::func::FuncOp"> {
   let summary = "Give every tile a buffer of its own";
   let description = [{
-    Every use of an empty tensor gets an allocation. Tiles that are made of one
-    empty tensor would be aliases, of which bufferization compares each with
-    each. What is computed twice must have been merged before.
+    Every use of an empty tensor gets its own allocation. Otherwise tiles that
+    start from one empty tensor would be aliases, and bufferization compares all
+    pairs of aliases. Common subexpressions have to be merged before.
   }];
   let dependentDialects = ["bufferization::BufferizationDialect"];
 }
@@ -30,9 +30,10 @@ def SplitKernels : Pass<"cpu-split-kernels", "::mlir::ModuleOp"> {
   let summary = "Make several functions of a long kernel";
   let description = [{
     The time that LLVM takes for a function grows with the square of the number
-    of its loops. In a block with more than `longest` of them, each nest becomes
-    a function; equal nests share one. It gets the values and buffers that it
-    uses. Buffers are places on the kernel's stack and do not overlap.
+    of its loops. In a block with more than `longest` of them, each loop nest
+    becomes a function; equal nests share one. The values and buffers that it
+    uses are its arguments. Buffers are on the kernel's stack and do not
+    overlap.
   }];
   let options = [
     Option<"longest", "longest", "unsigned", "128",
@@ -44,10 +45,11 @@ def Promote : Pass<"autodiff-promote", "::mlir::ModuleOp"> {
   let summary = "Make a Triton kernel compute in double precision";
   let description = [{
     Every floating-point type becomes f64, in memory, too, and conversions
-    between them go; constants keep the values that the kernel rounded them to.
-    Finite differences of the result judge the gradients of the kernel. Inline
-    assembly becomes arithmetic; its approximations are what they approximate.
-    What depends on the bits of a narrower type is an error.
+    between them are removed. Constants keep the values that the kernel rounded
+    them to. Inline assembly becomes arithmetic, and its approximations become
+    the exact functions. An operation that depends on the bits of a narrower
+    type is an error. Finite differences of the result are what gradients of the
+    kernel are compared with.
   }];
   let dependentDialects = ["arith::ArithDialect", "math::MathDialect"];
 }

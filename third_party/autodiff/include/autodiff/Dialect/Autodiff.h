@@ -25,43 +25,45 @@ namespace mlir::autodiff {
 
 /// Argument attribute of derived kernels: an OperandAttr.
 constexpr llvm::StringLiteral kOperandAttr = "autodiff.operand";
-/// Marks primal arguments of a backward whose gradient is wanted.
+/// Marks arguments of the user's kernel in a backward: their gradient is
+/// wanted.
 constexpr llvm::StringLiteral kWantedAttr = "autodiff.wanted";
-/// Marks primal arguments of a backward whose content has a cotangent.
+/// Marks arguments of the user's kernel in a backward: their content has a
+/// cotangent.
 constexpr llvm::StringLiteral kHasCotangentAttr = "autodiff.has_cotangent";
-/// Number of the counter of a loop whose iterations must be counted.
+/// On a loop whose iterations must be counted: the number of its counter.
 constexpr llvm::StringLiteral kCounterAttr = "autodiff.counter";
-/// Marks a select of the distance between two maxima, zero where it is not a
-/// number.
+/// Marks a select of the difference of two maxima, which is zero where the
+/// difference is NaN.
 constexpr llvm::StringLiteral kChangesFrameAttr = "autodiff.changes_frame";
-/// Marks a select of what a loop has summed, one if it has not run: then it
-/// only divides zeros.
+/// Marks a select between a loop's sum and one, which is taken if the loop has
+/// not run: the result only divides zeros then.
 constexpr llvm::StringLiteral kIfRunAttr = "autodiff.if_run";
-/// Sums of a loop that are at least one where a maximum that the loop carries
-/// is finite: pairs of its results, maximum and sum.
+/// On a loop: pairs of its results, a maximum and a sum. Where the maximum is
+/// finite, the sum is at least one.
 constexpr llvm::StringLiteral kAttainedAttr = "autodiff.attained";
-/// Marks a select of zero in place of a product with a cotangent, or another
-/// factor, that is zero: the product may not be a number there.
+/// Marks a select of zero where a cotangent, or another factor of a product, is
+/// zero: the product may be NaN there.
 constexpr llvm::StringLiteral kUnlessZeroAttr = "autodiff.unless_zero";
-/// Number of a memory operation within its primal.
+/// Number of a memory operation within the user's kernel.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
-/// Of a load in the differentiated copy: its mask leaves out lanes that the
-/// forward reads.
+/// On a load in the copy that is differentiated: its mask leaves out lanes that
+/// the forward reads.
 constexpr llvm::StringLiteral kNarrowedAttr = "autodiff.narrowed";
-/// Of the kernel that autodiff-wrap-function makes: the function's type.
+/// On the kernel that autodiff-wrap-function makes: the function's type.
 constexpr llvm::StringLiteral kFunctionAttr = "autodiff.function";
-/// Attributes of functions with the role "rule": what the user calls the rule,
-/// and the inline assembly or library symbol that it is for.
+/// On functions with the role "rule": the user's name for the rule, and the
+/// inline assembly or library symbol that it is for.
 constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";
 constexpr llvm::StringLiteral kRuleAsmAttr = "autodiff.rule_asm";
 constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
 /// Marks loops of a backward that run in the forward's order: iteration t is
-/// the primal's, and stands alone but for sums.
+/// the forward's, and iterations are independent but for sums.
 constexpr llvm::StringLiteral kParallelAttr = "autodiff.parallel";
-/// Marks a loop that is to be divided, and says along which axis a store in it
-/// takes part.
+/// Marks a loop that is to be split into pieces, and says which axis of a store
+/// in it is split.
 constexpr llvm::StringLiteral kDividedAttr = "autodiff.divided";
-/// Triton's attribute of loops: how many stages loads are pipelined over.
+/// Triton's attribute of loops: the number of pipeline stages of loads.
 constexpr llvm::StringLiteral kStagesAttr = "tt.num_stages";
 
 } // namespace mlir::autodiff

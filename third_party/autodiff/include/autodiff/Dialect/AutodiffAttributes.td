@@ -1,8 +1,8 @@
 //===- AutodiffAttributes.td - Facts about a launch ---------*- tablegen -*-===//
 //
-// What passes tell one another, and the plan, about kernels. Each is uniqued:
-// equal ones are the same pointer. docs/plan.md says what they mean, as the
-// JSON that lib/Plan writes of them.
+// Facts about kernels that passes leave for each other, and for the plan.
+// Attributes are uniqued: equal ones are the same pointer. docs/plan.md says
+// what they mean, as the JSON that lib/Plan writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,22 +36,25 @@ def Autodiff_OperandKind : I32EnumAttr<"OperandKind", "what a launch passes", [
 def Autodiff_OperandAttr : Autodiff_Attr<"Operand", "operand"> {
   let summary = "what the runtime passes for an argument of a derived kernel";
   let description = [{
-    `argument i` is the primal's argument, `cotangent i` the upstream gradient
-    of the output passed as argument i, `gradient i` the buffer that collects
-    the gradient of argument i, `rounded i` that gradient in the argument's own
-    type, where it is not what is summed in, `buffer b` a saved residual or a tape, `size s`
-    an integer that the host evaluates, `counters 0` the memory that a counting
-    kernel leaves trip counts in. `begin k` and `end k` are addresses: those of
-    the memory behind the kernel's own argument k. `violations 0` is the buffer
-    in which `autodiff-check-bounds` leaves accesses outside of them, `claims k`
-    memory, cleared, for who stores to each element of that.
+    `argument i` is argument i of the user's kernel, and `cotangent i` the
+    upstream gradient of the output passed as argument i. `gradient i` is the
+    buffer that collects the gradient of argument i. `rounded i` is that
+    gradient in the argument's own type, if sums are in another one. `buffer b`
+    is a saved residual or a tape, and `size s` an integer that the host
+    evaluates. `counters 0` is memory in which a counting kernel leaves trip
+    counts.
+
+    Two kinds are for autodiff-check-bounds: `begin k` and `end k` are the
+    addresses of the memory behind the kernel's own argument k. `violations 0`
+    is the buffer that accesses outside of it are noted in, and `claims k`
+    cleared memory that notes which program stores to each element.
   }];
   let parameters = (ins EnumParameter<Autodiff_OperandKind>:$kind,
                         "unsigned":$index);
   let assemblyFormat = "`<` $kind $index `>`";
 }
 
-// Factors of products have the order of these.
+// Factors of products are sorted in this order.
 def Autodiff_ExprKind : I32EnumAttr<"ExprKind", "how an integer is made", [
   I32EnumAttrCase<"Constant", 0, "const">,
   I32EnumAttrCase<"Argument", 1, "arg">,
@@ -116,23 +119,23 @@ def Autodiff_ExprAttr : Autodiff_Attr<"Expr", "expr"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// A number.
+    /// A constant.
     static ExprAttr get(::mlir::MLIRContext *context, int64_t number);
-    /// What has no operands.
+    /// An expression without operands.
     static ExprAttr get(::mlir::MLIRContext *context, ExprKind kind,
                         int64_t number);
-    /// What has one, and maybe an argument.
+    /// One with an operand, and maybe an argument's number.
     static ExprAttr get(ExprKind kind, ExprAttr operand, int64_t number = 0);
     static ExprAttr get(ExprKind kind, ExprAttr lhs, ExprAttr rhs);
 
     std::optional<int64_t> getConstant() const;
     bool isConstant(int64_t number) const { return getConstant() == number; }
-    /// Whether this or a part of it is such a number. What is the same for all
-    /// programs is not about any of them.
+    /// Whether this or a subexpression satisfies `isSuch`. Expressions that are
+    /// the same for all programs have no subexpressions that depend on one.
     bool hasSubexpression(::llvm::function_ref<bool(ExprAttr)> isSuch) const;
-    /// Adds n of every `counted(n)`.
+    /// Adds the n of every `counted(n)` in this.
     void collectCounters(::llvm::DenseSet<int64_t> &counters) const;
-    /// Less than zero if this comes before `other` in an order of all.
+    /// A total order: less than zero if this comes before `other`.
     int compare(ExprAttr other) const;
   }];
 }

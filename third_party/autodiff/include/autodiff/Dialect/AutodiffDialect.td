@@ -1,8 +1,9 @@
 //===- AutodiffDialect.td - The autodiff dialect ------------*- tablegen -*-===//
 //
-// What differentiation needs between its passes and TTIR cannot say: where a
-// primal value may be saved, a value waiting for its tape, a contribution to a
-// gradient whose place in memory is still open.
+// What passes of differentiation have to say to each other, and TTIR cannot:
+// where a value of the forward may be saved, a value that waits for its tape (a
+// buffer with a value of each iteration), a contribution to a gradient that is
+// not yet a store or an atomic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +18,13 @@ include "triton/Dialect/Triton/IR/AxisMapInterface.td"
 def Autodiff_ResidualOp : Autodiff_Op<"residual",
     [AlwaysSpeculatable, SameOperandsAndResultType,
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "a primal value that a forward may save and a backward reload";
+  let summary = "a forward value that may be saved for the backward";
   let description = [{
-    The identity. The primal and the backward derived from it carry the same
-    `id`, whatever happens to the code around: it is how a value of one finds
-    its counterpart in the other. `constant` says that the outputs are proved
-    not to depend on it: no derivative flows through. `pinned` keeps one alive
-    in the primal that only the backward uses.
+    The identity. The forward and the backward derived from it have the same
+    `id`, whatever happens to the code around: so a value of one finds its
+    counterpart in the other. `constant` says that outputs are proved not to
+    depend on it: no derivative flows through it. `pinned` keeps it alive in the
+    forward, although only the backward uses it.
   }];
   let arguments = (ins AnyType:$value, I32Attr:$id, UnitAttr:$constant,
                        UnitAttr:$pinned);
@@ -32,10 +33,10 @@ def Autodiff_ResidualOp : Autodiff_Op<"residual",
 }
 
 def Autodiff_HeldOp : Autodiff_Op<"held", [Pure, SameOperandsAndResultType]> {
-  let summary = "the end of a loop that stays one";
+  let summary = "the end of a loop that must not be unrolled";
   let description = [{
-    The identity, of which nothing is known while folding: a loop that runs once
-    is not taken apart. autodiff-release-loops removes it.
+    The identity, which does not fold: so a loop that runs once stays a loop.
+    autodiff-release-loops removes it.
   }];
   let arguments = (ins AnySignlessIntegerOrIndex:$value);
   let results = (outs AnySignlessIntegerOrIndex:$result);
@@ -43,11 +44,12 @@ def Autodiff_HeldOp : Autodiff_Op<"held", [Pure, SameOperandsAndResultType]> {
 }
 
 def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
-  let summary = "record a primal value for the backward";
+  let summary = "record a forward value for the backward";
   let description = [{
-    In a backward: what a recomputed loop carries at the start of an iteration.
-    In a primal: what only this run of the forward knows, because the kernel
-    changes the memory that it comes from; the augmented forward records it.
+    In a backward: a value that a recomputed loop carries, at the start of an
+    iteration. In a forward: a value that cannot be computed again, because the
+    kernel changes the memory that it comes from. The augmented forward records
+    it.
   }];
   let arguments = (ins AnyType:$value, AnySignlessInteger:$iteration,
                        I32Attr:$tape, OptionalAttr<Autodiff_ExprAttr>:$entries);
@@ -60,7 +62,7 @@ def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
 def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
   let summary = "an integer that the host evaluates when the kernel is launched";
   let description = [{
-    autodiff-sizes makes it an argument.
+    autodiff-sizes makes it an argument of the kernel.
   }];
   let arguments = (ins Autodiff_ExprAttr:$expression);
   let results = (outs I64:$result);
@@ -71,7 +73,8 @@ def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
 def Autodiff_ProgramsOp : Autodiff_Op<"programs", [Pure]> {
   let summary = "the place of a program in a box";
   let description = [{
-    The launch runs a program for every place. The first number runs fastest.
+    The launch runs a program for every combination of numbers below the
+    extents. The first number runs fastest.
   }];
   let arguments = (ins Autodiff_ExprArrayAttr:$extents);
   let results = (outs Variadic<I32>:$places);
@@ -82,7 +85,7 @@ def Autodiff_ProgramsOp : Autodiff_Op<"programs", [Pure]> {
 def Autodiff_PopOp : Autodiff_Op<"pop", [MemoryEffects<[MemRead]>]> {
   let summary = "the value that was pushed under this number";
   let description = [{
-    It stays behind the pushes of its tape, which may be in the same kernel.
+    It must stay behind the pushes of its tape, which may be in the same kernel.
   }];
   let arguments = (ins AnySignlessInteger:$iteration, I32Attr:$tape);
   let results = (outs AnyType:$result);
@@ -94,9 +97,9 @@ def Autodiff_PopOp : Autodiff_Op<"pop", [MemoryEffects<[MemRead]>]> {
 def Autodiff_UnavailableOp : Autodiff_Op<"unavailable", [Pure]> {
   let summary = "a primal value that a counting kernel cannot compute";
   let description = [{
-    Stands for the result of an effect, or for what the primal reads of its own
-    stores. It is an error if a count still depends on one once dead code is
-    gone.
+    Stands for the result of an operation with effects, or for what the forward
+    loads of its own stores. If a trip count still depends on it after dead code
+    is removed, that is an error.
   }];
   let results = (outs AnyType:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -104,13 +107,13 @@ def Autodiff_UnavailableOp : Autodiff_Op<"unavailable", [Pure]> {
 
 def Autodiff_UpstreamOp : Autodiff_Op<"upstream",
     [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "take the cotangent of what was stored at a primal address";
+  let summary = "read the cotangent of what was stored at an address";
   let description = [{
-    The adjoint of a store: the cotangent stored there is read and, since the
-    store hid what was there before, cleared. `site` is the store's number in
-    the primal. With `keep` the content stays (the adjoint of an atomic add);
-    with `read` it has been read elsewhere, and is only to be cleared.
-    Lanes that are masked off give zero.
+    The adjoint of a store. It reads the cotangent at the address, and clears
+    it, since the store overwrote what was there before. `site` is the store's
+    number in the forward. With `keep`, it does not clear (the adjoint of an
+    atomic add). With `read`, it only clears: the cotangent has been read
+    elsewhere. Masked lanes give zero.
   }];
   let arguments = (ins AnyType:$ptr, Optional<AnyType>:$mask,
                        I32Attr:$argument, I32Attr:$site, UnitAttr:$keep,
@@ -124,13 +127,13 @@ def Autodiff_UpstreamOp : Autodiff_Op<"upstream",
 
 def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
     [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
-  let summary = "add a contribution to the gradient at a primal address";
+  let summary = "add to the gradient at an address";
   let description = [{
-    The adjoint of a load. How contributions meet (store, atomic) is
-    decided later. `site` is the load's number in the primal. `whole` says that
-    this is all there is at its addresses, given a check; with `partial`, that
-    it is one of several sums of which this holds, by its number among
-    `partials`. A `remainder` is added to what kernels before have stored.
+    The adjoint of a load. It becomes a store or an atomic addition later.
+    `site` is the load's number in the forward. `whole` says that nothing else
+    is added at its addresses, given a check. `partial` says that this is one of
+    several sums, `partials`, and which. A `remainder` is added to what earlier
+    kernels have stored.
   }];
   let arguments = (ins AnyType:$ptr, AnyType:$value, Optional<AnyType>:$mask,
                        Optional<I32>:$partial, I32Attr:$argument,
@@ -156,8 +159,8 @@ def Autodiff_SwapOp : Autodiff_Op<"swap",
      DeclareOpInterfaceMethods<TT_AxisMapInterface>]> {
   let summary = "swap the two elements along an axis of size 2";
   let description = [{
-    What `tl.sort`, `tl.topk` and `tl.flip` are made of. They do it with bits:
-    the exclusive or of an element with that of both is the other one.
+    `tl.sort`, `tl.topk` and `tl.flip` consist of such swaps. They are written
+    with bits: x ^ (x₀ ^ x₁) is the other one of x₀ and x₁.
   }];
   let arguments = (ins AnyRankedTensor:$src, I32Attr:$axis);
   let results = (outs AnyRankedTensor:$result);
@@ -177,8 +180,9 @@ def Autodiff_OnceOp : Autodiff_Op<"once",
     [Pure, SameOperandsAndResultType]> {
   let summary = "a value of a gradient that is not differentiated again";
   let description = [{
-    A function with a derivative of its own has made it. Its first derivative is
-    what the user says, which says nothing of the second.
+    The first derivative of a function with a user-defined derivative. It must
+    not be differentiated again, since the definition does not cover the second
+    derivative.
   }];
   let arguments = (ins AnyType:$value);
   let results = (outs AnyType:$result);
@@ -189,10 +193,10 @@ def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",
     [Pure, AttrSizedOperandSegments, SingleBlock]> {
   let summary = "values whose derivative the user defines";
   let description = [{
-    The results are the `values`, as functions of the `inputs` whose pullback is
-    the region: it gets the cotangents of the results, may use any value from
+    The results are the `values`, as functions of the `inputs`. Their pullback
+    is the region: it gets the cotangents of the results, may use any value from
     above, and yields one cotangent for each input. No derivative flows through
-    `values` themselves. `rule` names what the user wrote, for errors.
+    `values` themselves. `rule` is the name that errors use.
   }];
   let arguments = (ins Variadic<AnyType>:$values, Variadic<AnyType>:$inputs,
                        StrAttr:$rule);

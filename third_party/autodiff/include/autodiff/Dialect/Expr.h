@@ -1,7 +1,7 @@
 //===- Expr.h - Making integers that a launch can evaluate ------*- C++ -*-===//
 //
-// Functions that make an ExprAttr just as they are called: nothing is folded,
-// so that a plan has what the pass has written. ScalarExpr folds.
+// Functions that make an ExprAttr of the kind that they are named for. They do
+// not fold, so that a plan has what a pass has written. ScalarExpr folds.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_DIALECT_EXPR_H
@@ -11,7 +11,7 @@
 
 namespace mlir::autodiff {
 
-/// An expression or a number.
+/// An expression or a constant.
 class ExprOperand {
 public:
   ExprOperand(ExprAttr expr) : expr(expr) {}
@@ -28,7 +28,7 @@ private:
   int64_t number = 0;
 };
 
-/// One of the operands is no number.
+/// At least one operand is no constant.
 inline ExprAttr makeExpr(ExprKind kind, ExprOperand a, ExprOperand b) {
   MLIRContext *context = a.isNumber() ? b.getContext() : a.getContext();
   return ExprAttr::get(kind, a.get(context), b.get(context));
@@ -61,8 +61,8 @@ inline ExprAttr maxOf(ExprOperand a, ExprOperand b) {
 inline ExprAttr coarsestOf(ExprOperand a, ExprOperand b) {
   return makeExpr(ExprKind::Coarsest, a, b);
 }
-/// The least power of two that is no less than `a`: from there to 2a - 1, there
-/// is one power of two.
+/// The least power of two that is not below `a`: there is exactly one from a to
+/// 2a − 1.
 inline ExprAttr powerOfTwoFrom(ExprOperand a) {
   return coarsestOf(a, subOf(mulOf(2, a), 1));
 }
@@ -71,7 +71,7 @@ inline ExprAttr gridOf(MLIRContext *context, unsigned axis) {
   return ExprAttr::get(context, ExprKind::Grid, axis);
 }
 
-/// Expressions as one attribute, and the other way round.
+/// Converts between lists of expressions and array attributes.
 ArrayAttr toArray(MLIRContext *context, ArrayRef<ExprAttr> expressions);
 SmallVector<ExprAttr> toExpressions(ArrayAttr array);
 

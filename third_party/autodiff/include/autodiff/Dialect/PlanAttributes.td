@@ -1,6 +1,6 @@
 //===- PlanAttributes.td - Parts of a plan ------------------*- tablegen -*-===//
 //
-// Checks, buffers, launches and offers. docs/plan.md says what each part means.
+// Checks, buffers, launches and offers. docs/plan.md says what each means.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +27,12 @@ def Autodiff_DigitOwner : Autodiff_Enum<"DigitOwner", "what a digit counts", [
 ]>;
 
 def Autodiff_DigitAttr : Autodiff_Attr<"Digit", "digit"> {
-  let summary = "a number that an index is a sum of";
+  let summary = "a term of an index: a stride times a counter";
   let description = [{
-    `<16 x grid0>` runs through as many numbers, in steps of 16; `?` stands for
-    an extent that nobody knows. In a reach it says what it counts:
-    `<1 x 8 of axis 0>`, `<1 x ? of loop 1>`, where 0 is the outermost loop
-    around the access, or `<8 x pid0 of program>`, whose value that is.
+    `<16 x grid0>` counts from 0 to grid0 − 1 in steps of 16; `?` is an unknown
+    extent. In a reach, a digit also says what it counts: `<1 x 8 of axis 0>`
+    lanes of a tile, `<1 x ? of loop 1>` iterations (0 is the outermost loop
+    around the access), and `<8 x pid0 of program>` is pid0 itself.
   }];
   let parameters = (ins "ExprAttr":$stride, OptionalParameter<"ExprAttr">:$extent,
       DefaultValuedParameter<"DigitOwner", "DigitOwner::Any">:$owner,
@@ -46,8 +46,9 @@ def Autodiff_DigitAttr : Autodiff_Attr<"Digit", "digit"> {
 def Autodiff_DimensionAttr : Autodiff_Attr<"Dimension", "dim"> {
   let summary = "an index of an address, and its stride";
   let description = [{
-    `<arg3 x [<1 x 64>, <64 x grid0>] below arg4>`; the first digits may have a
-    bound of their own, and the index may start `from` a number.
+    `<arg3 x [<1 x 64>, <64 x grid0>] below arg4>` is an index lane + 64·pid
+    below arg4, with stride arg3. The first digits may have a bound of their
+    own, and the index may start `from` a number.
   }];
   let parameters = (ins "ExprAttr":$stride,
       OptionalArrayRefParameter<"DigitAttr">:$digits,
@@ -67,7 +68,7 @@ def Autodiff_DimensionAttr : Autodiff_Attr<"Dimension", "dim"> {
 }
 
 def Autodiff_LimitAttr : Autodiff_Attr<"Limit", "limit"> {
-  let summary = "that a number is no more than another one";
+  let summary = "that a number is at most another one";
   let parameters = (ins "ExprAttr":$number, "ExprAttr":$most);
   let assemblyFormat = [{
     `<` custom<Expr>($number) `at_most` custom<Expr>($most) `>`
@@ -80,7 +81,7 @@ def Autodiff_CheckKind : Autodiff_Enum<"CheckKind", "what holds of addresses", [
 ]>;
 
 def Autodiff_CheckAttr : Autodiff_Attr<"Check", "check"> {
-  let summary = "a fact about addresses that a launch has to show";
+  let summary = "a fact about addresses that a launch has to check";
   let parameters = (ins EnumParameter<Autodiff_CheckKind>:$kind,
       "unsigned":$argument, "ExprAttr":$offset,
       OptionalArrayRefParameter<"DimensionAttr">:$dims,
@@ -104,12 +105,12 @@ def Autodiff_CheckAttr : Autodiff_Attr<"Check", "check"> {
                  programs, 0, false, ::llvm::ArrayRef<LimitAttr>());
   }]>];
   let extraClassDeclaration = [{
-    /// The same about sums over the first `summed` of `programs`.
+    /// The same check for sums over the first `summed` of `programs`.
     CheckAttr ofPrograms(::llvm::ArrayRef<ExprAttr> programs,
                          unsigned summed) const;
-    /// The same, given limits.
+    /// The same check, valid only within limits.
     CheckAttr within(::llvm::ArrayRef<LimitAttr> limits) const;
-    /// The same about more than is read.
+    /// The same check for all elements, not only those that are read.
     CheckAttr aboutWhole() const;
   }];
 }
@@ -126,7 +127,8 @@ def Autodiff_ConstraintAttr : Autodiff_Attr<"Constraint", "constraint"> {
 def Autodiff_ReachAttr : Autodiff_Attr<"Reach", "reach"> {
   let summary = "all addresses that an access may touch";
   let description = [{
-    Of each of the `guards`, one of several lists of constraints holds.
+    `guards` are conditions beside the addresses. Each is a list of
+    alternatives, of which one holds; an alternative is a list of constraints.
   }];
   let parameters = (ins "ExprAttr":$offset,
       OptionalArrayRefParameter<"DimensionAttr">:$dims,
@@ -152,11 +154,12 @@ def Autodiff_BufferKind : Autodiff_Enum<"BufferKind", "who fills a buffer", [
 ]>;
 
 def Autodiff_BufferAttr : Autodiff_Attr<"Buffer", "buffer"> {
-  let summary = "memory that kernels of a plan share";
+  let summary = "memory that several kernels of a plan use";
   let description = [{
-    `saved` by the augmented forward, a `tape` inside the backward, a `handover`
-    from one backward kernel to others, or a `tally`: cleared, and how many
-    contributions parts of a sum get. It has `size` elements.
+    A `saved` buffer is filled by the augmented forward, a `tape` inside the
+    backward, a `handover` by one backward kernel for others. A `tally` is
+    cleared, and counts the contributions to each block of a sum. The buffer has
+    `size` elements.
   }];
   let parameters = (ins EnumParameter<Autodiff_BufferKind>:$kind,
                         StringRefParameter<>:$name, "Type":$elementType,
@@ -205,7 +208,7 @@ def Autodiff_GradientAttr : Autodiff_Attr<"Gradient", "gradient"> {
     (`checks` custom<List>($checks)^)? (`reach` custom<List>($reach)^)? `>`
   }];
   let extraClassDeclaration = [{
-    /// The same with another margin.
+    /// The same gradient with another margin.
     GradientAttr withMargin(int64_t margin) const;
   }];
 }
@@ -217,10 +220,10 @@ def Autodiff_GradientAttr : Autodiff_Attr<"Gradient", "gradient"> {
 def Autodiff_LaunchAttr : Autodiff_Attr<"Launch", "launch"> {
   let summary = "a launch that does the same as the user's";
   let description = [{
-    Iterations of the loop at `position` are programs, those of the loops at
-    `batched` an axis of so many lanes, or the digits that a division takes,
-    at `unraveled`, axes of these lengths. The `assumed` numbers must not be
-    negative.
+    The iterations of the loop at `position` are programs, those of the loops at
+    `batched` an axis of that many lanes, and the digits of positions that are
+    divided at `unraveled` axes of these lengths. The `assumed` numbers must not
+    be negative.
   }];
   let parameters = (ins ArrayRefParameter<"ExprAttr">:$grid,
       OptionalArrayRefParameter<"ExprAttr">:$assumed,
@@ -256,7 +259,8 @@ def Autodiff_UnravelAttr : Autodiff_Attr<"Unravel", "unravel"> {
 def Autodiff_StoredAttr : Autodiff_Attr<"Stored", "stored"> {
   let summary = "where a store of the user's kernel goes";
   let description = [{
-    Wherever all `deciders`, sums of digits, are equal, the same is stored.
+    `deciders` are sums of digits. Wherever all are equal, the stored values are
+    equal.
   }];
   let parameters = (ins "unsigned":$argument, "StringAttr":$position,
       "ReachAttr":$reach, OptionalParameter<"ArrayAttr">:$deciders,
@@ -269,7 +273,7 @@ def Autodiff_StoredAttr : Autodiff_Attr<"Stored", "stored"> {
 def Autodiff_LiveAttr : Autodiff_Attr<"Live", "live"> {
   let summary = "where contributions to a gradient may be other than zero";
   let description = [{
-    A reach for each load that contributes; `?` where a launch does not know it.
+    One reach for each load that contributes; `?` if a launch cannot compute it.
   }];
   let parameters = (ins "unsigned":$argument,
                         ArrayRefParameter<"ReachAttr">:$reach);
@@ -305,13 +309,14 @@ def Autodiff_RequestKey : Autodiff_Enum<"RequestKey", "what is asked for", [
 def Autodiff_NextAttr : Autodiff_Attr<"Next", "next"> {
   let summary = "what to ask for if a launch needs another plan";
   let description = [{
-    It is about launches for which no number is negative, and in which something
-    `fails`: what the plan says of the launch, the checks of a gradient or an
-    output, that a gradient's contributions are near its tensor, that the tapes
-    fit. `<atomic [0] fails = gradient of 0>` adds an argument to a list of the
-    request, `<assume [0] fails = launch>` sets a flag, and `axes [64]` lengths,
-    which are given up if there are none. `none []` says that there is no plan for
-    the launch.
+    An entry applies to launches in which the `notNegative` numbers are not
+    negative and something `fails`: the plan's facts about the launch, the
+    checks of a gradient or an output, that a gradient's contributions are near
+    its tensor, or that the tapes fit into memory. It then changes the request:
+    `<atomic [0] fails = gradient of 0>` adds argument 0 to a list, `<assume [0]
+    fails = launch>` sets a flag, and `axes [64]` sets lengths of axes, or gives
+    them up if there are none. `none []` says that there is no plan for the
+    launch.
   }];
   let parameters = (ins OptionalArrayRefParameter<"ExprAttr">:$notNegative,
       DefaultValuedParameter<"Failure", "Failure::Nothing">:$failure,

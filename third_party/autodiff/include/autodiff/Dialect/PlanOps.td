@@ -1,7 +1,7 @@
 //===- PlanOps.td - What to launch for a gradient -----------*- tablegen -*-===//
 //
-// A plan is an operation beside the kernels that it is about. docs/plan.md says
-// what each part means, as the JSON that lib/Plan writes of it.
+// A plan is an operation beside the kernels that it launches. docs/plan.md says
+// what each item means, as the JSON that lib/Plan writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,19 +15,19 @@ def Autodiff_PlanOp : Autodiff_Op<"plan",
     [NoTerminator, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
   let summary = "what to launch for a gradient, and with what memory";
   let description = [{
-    There is one in a module. Its kernels are functions of the module, whose
-    arguments say what they are (`autodiff.operand`); what buffers, gradients
-    and sizes these are is in the plan. Passes over modules write it; those over
-    functions only read it.
+    A module has at most one. Its kernels are functions of the module, whose
+    arguments have an attribute `autodiff.operand`. The plan describes the
+    buffers, gradients and sizes among them. Passes over modules write the plan;
+    passes over functions only read it.
 
-    ```mlir
-    autodiff.plan {
-      autodiff.buffer 0 <saved "mean" : f32, grid0>
-      autodiff.gradient <store 0 : f16 init = none>
-      autodiff.launch @layer_norm_fwd
-      autodiff.launch @layer_norm_bwd grid [processors, 1, 1]
-    }
-    ```
+      ```mlir
+      autodiff.plan {
+        autodiff.buffer 0 <saved "mean" : f32, grid0>
+        autodiff.gradient <store 0 : f16 init = none>
+        autodiff.launch @layer_norm_fwd
+        autodiff.launch @layer_norm_bwd grid [processors, 1, 1]
+      }
+      ```
   }];
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword custom<Items>($body)";
@@ -37,14 +37,14 @@ def Autodiff_PlanOp : Autodiff_Op<"plan",
   let extraClassDeclaration = [{
     /// The plan of a module; null if there is none.
     static PlanOp of(::mlir::ModuleOp module);
-    /// The same, at first an empty one.
+    /// The same; an empty one is added if there is none.
     static PlanOp getOrCreate(::mlir::ModuleOp module);
 
-    /// The parts of a kind, in their order.
+    /// The items of a kind, in order.
     template <typename ItemT> auto getItems() {
       return getBody().front().getOps<ItemT>();
     }
-    /// Adds a part behind those of its kind.
+    /// Adds an item behind those of its kind.
     template <typename ItemT, typename... Args> ItemT add(Args &&...args) {
       ::mlir::OpBuilder builder(getContext());
       auto item = ItemT::create(builder, getLoc(), std::forward<Args>(args)...);
@@ -54,14 +54,15 @@ def Autodiff_PlanOp : Autodiff_Op<"plan",
 
     /// The launch of a kernel of the module, or null.
     LaunchOp findLaunch(::llvm::StringRef kernel);
-    /// The same, at first one with nothing of its own. Launches have the order
-    /// of their kernels.
+    /// The same; an empty one is added if there is none. Launches have the
+    /// order of their kernels.
     LaunchOp launch(::mlir::FunctionOpInterface kernel);
-    /// What a buffer, a gradient or a size is; null if nobody has said so.
+    /// The description of a buffer, a gradient or a size; null if there is none
+    /// yet.
     ::mlir::Attribute getDescription(OperandAttr operand);
-    /// Says so.
+    /// Sets the description.
     void describe(OperandAttr operand, ::mlir::Attribute description);
-    /// Requires a fact of what kernels do with an operand.
+    /// Adds a check on which kernels with this operand rely.
     void require(OperandAttr operand, CheckAttr check);
 
   private:
@@ -73,7 +74,7 @@ class Autodiff_PlanItem<string mnemonic, list<Trait> traits = []>
     : Autodiff_Op<mnemonic, !listconcat([HasParent<"PlanOp">], traits)>;
 
 def Autodiff_RearrangedOp : Autodiff_PlanItem<"rearranged"> {
-  let summary = "the launch that the kernels are for, if not the user's";
+  let summary = "the launch that the kernels are for, if it is not the user's";
   let arguments = (ins Autodiff_LaunchAttr:$launch);
   let assemblyFormat = "$launch attr-dict";
   let hasVerifier = 1;
@@ -86,7 +87,7 @@ def Autodiff_AssumeOp : Autodiff_PlanItem<"assume"> {
 }
 
 def Autodiff_OfferOp : Autodiff_PlanItem<"offer"> {
-  let summary = "what a launch may ask for instead";
+  let summary = "another rearrangement of the kernel that a launch may request";
   let arguments = (ins AnyAttrOf<[Autodiff_BatchAttr,
                                   Autodiff_UnravelAttr]>:$rearrangement);
   let assemblyFormat = "$rearrangement attr-dict";
@@ -125,7 +126,7 @@ def Autodiff_GradientOp : Autodiff_PlanItem<"gradient"> {
 def Autodiff_CheckOp : Autodiff_PlanItem<"check"> {
   let summary = "a fact that kernels with an operand rely on";
   let description = [{
-    Checks of gradients are parts of these.
+    Checks of a gradient are in its own description.
   }];
   let arguments = (ins Autodiff_OperandAttr:$operand, Autodiff_CheckAttr:$fact);
   let assemblyFormat = "$operand $fact attr-dict";
@@ -135,10 +136,11 @@ def Autodiff_LaunchOp : Autodiff_PlanItem<"launch",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel that is run, and how";
   let description = [{
-    On the forward's grid, or one of its own, and with the forward's compile
-    options, or some of its own. One `in_place_of` another kernel runs where
-    that would, `when` an expression is not zero; so it is with kernels that a
-    gradient needs only then. `accesses` are those that a kernel checks.
+    A kernel runs on the forward's grid and with its compile options, unless it
+    has its own. With `in_place_of`, it runs instead of that kernel if `when`,
+    an expression, is not zero; kernels that a gradient needs only sometimes are
+    of that kind, too. `accesses` are those that the kernel checks, for
+    debugging.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel,
       OptionalAttr<FlatSymbolRefAttr>:$in_place_of,
@@ -159,9 +161,9 @@ def Autodiff_LaunchOp : Autodiff_PlanItem<"launch",
 }
 
 def Autodiff_NextOp : Autodiff_PlanItem<"next"> {
-  let summary = "a step of what to ask for where the plan does not do";
+  let summary = "what to request next if the plan does not suit a launch";
   let description = [{
-    The first step counts of which an entry holds at a launch.
+    The first step with an entry that applies to a launch is taken.
   }];
   let arguments = (ins TypedArrayAttrBase<Autodiff_NextAttr, "what to ask for">:$step);
   let assemblyFormat = "$step attr-dict";

@@ -9,8 +9,8 @@ namespace mlir::autodiff {
 #define GEN_PASS_DECL
 #include "autodiff/Forward/Passes.h.inc"
 
-/// Attribute of arguments of a kernel that computes tangents, too: the argument
-/// of the primal whose tangents this one points to.
+/// Attribute of arguments of a kernel that also computes tangents: the number
+/// of the argument whose tangents this one points to.
 constexpr llvm::StringLiteral kTangentAttr = "autodiff.tangent";
 
 } // namespace mlir::autodiff

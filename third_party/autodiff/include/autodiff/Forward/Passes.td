@@ -12,11 +12,12 @@ def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
   ];
   let summary = "derive a kernel that computes tangents beside its values";
   let description = [{
-    Adds `@<kernel>_jvp`, which does what the kernel does and pushes tangents of
-    the wanted arguments forward to what it stores, by the rules' other way.
-    Behind the kernel's arguments it takes a pointer to tangents for each that
-    is wanted, is an output, or carries a derivative from a store to a load, with
-    the argument's addressing and, as `autodiff.tangent`, its number.
+    Forward mode. Adds `@<kernel>_jvp`, which does what the kernel does and also
+    pushes tangents of the wanted arguments forward to what it stores. Behind
+    the kernel's arguments it has a pointer to tangents, addressed like the
+    argument, for each argument that is wanted, is an output, or is stored to
+    and loaded from again with a derivative. `autodiff.tangent` is that
+    argument's number.
   }];
   let options = [
     ListOption<"wanted", "wanted", "unsigned",

@@ -9,13 +9,13 @@ class OpPassManager;
 
 namespace autodiff {
 
-/// Adds the passes that turn a kernel into its derived kernels: all, or as far
-/// as the `last`, by its name; fails if there is none of that name.
+/// Adds the passes that make derived kernels of a kernel: all, or those up to
+/// the pass named `last`; fails if there is no such pass.
 LogicalResult buildDifferentiatePipeline(OpPassManager &pm,
                                          const Request &request,
                                          llvm::StringRef last = "");
 
-/// Makes these passes, and each part of them, named pipelines of textual ones.
+/// Registers these passes, and each stage of them, as named pipelines.
 void registerPipelines();
 
 /// The same for functions that kernels call.

@@ -14,9 +14,9 @@
 
 namespace mlir::autodiff {
 
-/// The user's derivative of an operation that the compiler does not know.
+/// A user-defined derivative of an operation that the compiler does not know.
 struct UserRule {
-  /// For errors.
+  /// The user's name, for errors.
   std::string name;
   /// The inline assembly or the symbol that it is for; the other is empty.
   std::string assembly, symbol;
@@ -28,7 +28,7 @@ struct UserRule {
 /// expects.
 LogicalResult importRule(const UserRule &rule, ModuleOp module);
 
-/// What the caller wants differentiated and what it rules out.
+/// What the caller wants to have differentiated, and what plans must not do.
 struct Request {
   /// Ways to rearrange programs, loops and tiles, so that a gradient needs
   /// fewer passes, or what several programs contribute to it is summed without
@@ -37,55 +37,61 @@ struct Request {
 
   /// Arguments to differentiate with respect to; all float pointers if absent.
   std::optional<SmallVector<unsigned>> wanted;
-  /// Arguments whose stored content has an upstream gradient; likewise.
+  /// Arguments whose stored content has an upstream gradient; all float
+  /// pointers if absent.
   std::optional<SmallVector<unsigned>> cotangents;
-  /// Arguments for which a check failed: gradients must meet in atomics.
+  /// Arguments for which a check failed: their gradients are added atomically.
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
   SmallVector<unsigned> repeated;
-  /// Arguments whose gradient reaches so far that it has to be masked.
+  /// Arguments with a gradient whose addresses reach so far that accesses have
+  /// to be masked.
   SmallVector<unsigned> confine;
-  /// Integers that are multiples of 16 in a launch.
+  /// Integer arguments that are multiples of 16 in a launch.
   SmallVector<unsigned> aligned;
-  /// Parts of descriptors, and what they are there.
+  /// Components of descriptors, and their values in a launch.
   SmallVector<std::pair<unsigned, int64_t>> known;
-  /// Parts of descriptors, and an earlier one that is the same there.
+  /// Components of descriptors, and an earlier one that has the same value in a
+  /// launch.
   SmallVector<std::pair<unsigned, int64_t>> same;
   SmallVector<UserRule> rules;
-  /// The device that the kernels are for; null if that is not said.
+  /// The device that the kernels are for; null if it is not given.
   const Target *target = nullptr;
-  /// The kernels are for a Triton with barriers of its own: 3.7 and later.
+  /// The kernels are for a Triton with its own barrier operation: 3.7 and
+  /// later.
   bool ownBarriers = false;
   bool save = true;
   bool reload = true;
   /// Check every access of the derived kernels.
   bool check = false;
-  /// Rely on what only a launch can tell, and say so in the plan.
+  /// Assume facts that only a launch can check, and list them in the plan.
   bool assume = true;
-  /// How long the axes of tiles are that iterations of all loops, or digits of
-  /// positions, become, as a plan has offered; empty if these stay what they
-  /// are.
+  /// Lengths of the axes of tiles that iterations of all loops, or digits of
+  /// positions, become, as an earlier plan has offered; empty to leave loops
+  /// and positions as they are.
   SmallVector<int64_t> axes;
-  /// They do, whatever a plan may offer.
+  /// Leave them as they are, whatever a plan may offer.
   bool declinesAxes = false;
   /// Record only some iterations of a loop, and run the others once more.
   bool checkpoint = false;
   /// The largest factor by which tiles may become longer.
   unsigned widen = 4;
-  /// Refuse what would have to be summed with atomics.
+  /// Refuse gradients that would have to be added atomically.
   bool deterministic = false;
-  /// Look for schedules; otherwise kernels are as they are derived, on the
-  /// forward's grid.
+  /// Rearrange programs, loops and tiles; if not, kernels stay as they are
+  /// derived, on the forward's grid.
   bool scheduled = true;
-  /// The device combines what is reduced in any order, sides swapped.
+  /// The device reduces in any order, with arguments swapped or not.
   bool anyOrder = false;
-  /// The answer is what passes have decided on the way, and why, in place of a
-  /// plan, whether there is one or not.
+  /// Return what passes have decided and why, instead of a plan, whether there
+  /// is one or not.
   bool explain = false;
-  /// Those to use, wherever they apply; where they pay if absent.
+  /// The schedules to use wherever they are possible; if absent, all are used
+  /// where they pay.
   std::optional<SmallVector<Schedule>> schedules;
 
-  /// A program that holds all of a row computes it again.
+  /// A program that holds a whole row in a tile computes values again instead
+  /// of saving them.
   bool saves() const { return save && axes.size() != 1; }
   bool allows(Schedule schedule) const {
     return !schedules || llvm::is_contained(*schedules, schedule);

@@ -8,12 +8,12 @@
 
 namespace mlir::autodiff {
 
-/// The state of reversing one kernel: beside the primal values, recomputed in
-/// the backward, the adjoints so far.
+/// The state of reversing one kernel: the values of the forward, computed again
+/// in the backward, and the adjoints so far.
 class Adjoint : public Differentiation {
 public:
-  /// `tapes` is the first number that no tape has. Numbers that must not be
-  /// negative are added to `assumed`, if there may be any.
+  /// `tapes` is the first unused tape number. Numbers that must not be negative
+  /// are added to `assumed`, if it is not null.
   Adjoint(OpBuilder &builder, const Activity &activity, LiveLanes &lanes,
           Location location, unsigned tapes,
           SmallVectorImpl<ScalarExpr> *assumed)
@@ -23,49 +23,50 @@ public:
   LiveLanes &lanes;
   SmallVectorImpl<ScalarExpr> *assumed;
 
-  /// Whether a value is finite in all lanes that are not live, if it is in
-  /// those that are.
+  /// Whether a value is finite in lanes that are not live, given that it is
+  /// finite in live ones (LiveLanes.h).
   bool isFiniteElsewhere(Value primal) const;
 
-  /// Live lanes where the block that is being reversed runs.
+  /// The live lanes, given that the block being reversed runs.
   const Lanes *seen(const Lanes *lanes) const {
     return this->lanes.seenFrom(reversed, lanes);
   }
 
-  /// `primal(value)` of one that may stand in a branch or loop that is not
-  /// being reversed: computed anew, if it is not there.
+  /// `primal(value)` of a value that may be in a branch or loop that is not
+  /// being reversed: it is computed again if it is not available.
   Value recomputed(Value primal);
 
   /// The adjoint of `value` so far; null means zero.
   Value get(Value value) const { return adjoints.lookup(value); }
 
-  /// value̅ += contribution. Ignored if `value` is not active; null adds
-  /// nothing.
+  /// value̅ += contribution. Does nothing if `value` is not active
+  /// (Activity.h), or the contribution is null.
   void add(Value value, Value contribution);
 
   /// Replaces the adjoint of `value`.
   void set(Value value, Value adjoint);
 
-  /// Appends the recomputation of `block` (without its terminator and without
-  /// effects) to the backward kernel; what the primal records is read back.
+  /// Appends a copy of `block` without its terminator and without effects to
+  /// the backward kernel. Values that the forward records are read back.
   void recompute(Block &block);
 
-  /// Reverses the operations of `block` in the order opposite to theirs.
+  /// Emits the adjoints of the operations of `block`, the last one first.
   LogicalResult reverse(Block &block);
 
-  /// Runs `body` with an empty set of adjoints and returns what it leaves for
-  /// `values` (null for those that got none).
+  /// Runs `body` with an empty set of adjoints, and returns those of `values`
+  /// afterwards (null for zero).
   FailureOr<SmallVector<Value>>
   scoped(ArrayRef<Value> values, llvm::function_ref<LogicalResult()> body);
 
-  /// Active values defined outside of `regions` and used inside.
+  /// Active values that are defined outside of `regions` and used inside.
   SmallVector<Value> getActiveCaptures(MutableArrayRef<Region> regions) const;
 
   /// A number for the next tape.
   unsigned newTape() { return tapes++; }
 
 private:
-  /// Reads back what `push` records, in place of its recomputation.
+  /// Emits a pop of what `push` records, instead of a copy of the recorded
+  /// operation.
   void popInstead(PushOp push);
 
   llvm::DenseMap<Value, Value> adjoints;

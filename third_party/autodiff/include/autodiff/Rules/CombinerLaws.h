@@ -7,12 +7,12 @@
 
 namespace mlir::autodiff {
 
-/// Of a module: the device combines what is reduced in any order, sides
-/// swapped.
+/// Attribute of a module whose device reduces in any order, with the arguments
+/// of the combine function swapped or not.
 constexpr llvm::StringLiteral kAnyOrderAttr = "autodiff.any_order";
 
-/// What the combine function ∘ of a reduction or scan is on samples of the
-/// tuples that it combines. A law holds if no sample contradicts it.
+/// Laws of the combine function ∘ of a reduction or scan, found out by
+/// evaluating it on samples. A law holds if no sample contradicts it.
 struct CombinerLaws {
   /// x∘(y∘z) = (x∘y)∘z
   bool associative = true;
@@ -20,27 +20,28 @@ struct CombinerLaws {
   bool commutative = true;
   /// x∘x = x
   bool idempotent = true;
-  /// What ∘ makes of the same elements in two orders, if it is not associative.
+  /// Two results for the same elements in different orders, if ∘ is not
+  /// associative.
   std::string counterexample;
-  /// The operation of ∘ that could not be evaluated for any sample; all laws
-  /// are void then.
+  /// An operation of ∘ that could not be evaluated for any sample; then nothing
+  /// is known about the laws.
   Operation *unknown = nullptr;
 };
 
-/// Tries the combine function of `op` on samples of what it combines; those of
-/// the members that carry a derivative, `active`, are any numbers.
+/// Evaluates the combine function of `op` on samples. Members of the tuple that
+/// carry a derivative, `active`, get arbitrary numbers.
 CombinerLaws tryCombiner(Operation *op, const llvm::BitVector &active);
 
-/// What the derivative of a reduction or scan may take for granted.
+/// What the derivative of a reduction or scan may assume.
 enum class Combination {
-  /// The elements may be combined in any tree, in their order.
+  /// The elements may be combined in any tree that keeps their order.
   Associative,
-  /// All elements are the same, and so is what any of them are combined to.
+  /// All elements are equal, and any combination of them equals each.
   Idempotent
 };
 
 /// Emits an error if the result of `op`, a reduction or scan along `axis`,
-/// depends on an order that Triton does not keep.
+/// depends on an order that Triton does not guarantee.
 FailureOr<Combination> requireOrder(Operation *op, unsigned axis,
                                     const llvm::BitVector &active);
 

@@ -1,10 +1,10 @@
 //===- CotangentRange.h - How large cotangents may become -------*- C++ -*-===//
 //
-// A product of operands in half precision is fast, but half precision has not
-// the range of the float32 that cotangents are computed in: beyond 65504 it is
-// infinite, below 6e-8 zero. Cotangents stay within the range of the upstream
-// gradients that they are made of, but for a product of many factors, as long
-// as nothing divides by what may be small.
+// A product of operands in half precision is fast, but half precision has a
+// smaller range than the float32 that cotangents are computed in: beyond 65504
+// it is infinite, below 6e-8 zero. Cotangents stay in the range of the upstream
+// gradients, but for products of many factors, as long as nothing divides by a
+// number that may be small.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_RULES_COTANGENTRANGE_H
@@ -14,10 +14,10 @@
 
 namespace mlir::autodiff {
 
-/// Whether the cotangent of `value` may leave the range of half precision where
-/// upstream gradients in half precision do not: one comes in another type, or
-/// what is made of `value` is divided by what may be small (the standard
-/// deviation of a norm).
+/// Whether the cotangent of `value` may leave the range of half precision
+/// although upstream gradients in half precision do not. It may if an upstream
+/// gradient has another type, or if values that depend on `value` are divided
+/// by a number that may be small (the standard deviation of a norm).
 bool mayLeaveHalf(Value value, const Activity &activity);
 
 } // namespace mlir::autodiff

@@ -10,35 +10,34 @@ namespace mlir::autodiff {
 class Adjoint;
 struct Lanes;
 
-/// Where lanes are live, in a backward kernel: a condition, null for all, which
-/// may hold in more lanes if it is not exact.
+/// Which lanes are live (LiveLanes.h), in a backward kernel: a condition, null
+/// for all. If it is not exact, it may hold in further lanes.
 struct LiveMask {
   Value condition;
   bool isExact = true;
 };
 
-/// Computes, for a tile or scalar of `type`, where `lanes` are.
+/// Emits the condition that `lanes` stand for, for a tile or scalar of `type`.
 LiveMask emitLanes(Adjoint &adjoint, const Lanes *lanes, Type type);
 
-/// Where one of some cotangents, tiles or scalars of which any may be null, is
-/// not zero.
+/// Where one of several cotangents is not zero. Any of them may be null.
 Value findNonZero(OpBuilder &builder, Location loc, ValueRange cotangents);
 
-/// `value`, a multiple of cotangents, made zero in lanes that are not live,
+/// Sets `value`, a product with cotangents, to zero in lanes that are not live,
 /// whatever the other factors are there.
 Tile onlyLive(Tile value, ValueRange cotangents, LiveMask mask);
 
-/// The values of a backward kernel that cotangents are multiplied by. These are
-/// finite in lanes that are not live, for they are zero there.
+/// Values of a backward kernel that are products of cotangents. Cotangents are
+/// zero in lanes that are not live, so a product of finite values is, too.
 class Factors {
 public:
   explicit Factors(const Adjoint &adjoint) : adjoint(adjoint) {}
 
-  /// Makes known that `value` is what the primal's `primal` is.
+  /// Notes that `value` is the copy of the forward's value `primal`.
   void add(Value value, Value primal);
   void addCotangent(Value value) { isFinite[value] = true; }
 
-  /// Whether what is made of these is finite in lanes that are not live.
+  /// Whether a product of these is finite in lanes that are not live.
   bool giveFinite(Value product) const;
 
 private:

@@ -9,13 +9,13 @@
 
 namespace mlir::autodiff {
 
-/// The state of deriving one kernel from another, the primal: a builder
-/// positioned in the derived kernel, and the primal's values there.
+/// The state of deriving one kernel from another: a builder in the derived
+/// kernel, and the values of the original, the *primal*, there.
 ///
-/// A tangent or adjoint has the shape of its primal; its element type is f32
-/// for floats of 32 bits or fewer and f64 for f64, so that casts to and from
-/// half precision cost nothing and contributions are not rounded before they
-/// meet.
+/// A tangent or adjoint has the shape of its primal value. Its element type is
+/// f32 for floats of 32 bits or fewer, and f64 for f64. So casts to and from
+/// half precision cost nothing, and contributions are not rounded before they
+/// are added.
 class Differentiation {
 public:
   Differentiation(OpBuilder &builder, const Activity &activity,
@@ -25,24 +25,23 @@ public:
   OpBuilder &builder;
   const Activity &activity;
 
-  /// The counterpart in the derived kernel of the operations and values of the
-  /// primal.
+  /// Maps operations and values of the primal to those of the derived kernel.
   IRMapping primals;
 
-  /// Where the operation being differentiated stands in the user's source.
+  /// The location of the operation that is being differentiated.
   Location loc() const { return location; }
 
   bool isActive(Value value) const { return activity.isActive(value); }
-  /// Which of some values are active.
+  /// Which of some values are active (Activity.h).
   llvm::BitVector findActive(ValueRange values) const;
 
-  /// Whether a derivative goes through `op`, or through memory that it writes.
+  /// Whether a derivative flows through `op`, or through memory that it writes.
   bool takesPart(Operation &op) const;
 
-  /// The value in the derived kernel that recomputes `primal`, or may be
-  /// reloaded for it.
+  /// The value of the derived kernel for the primal's; it may be recomputed or
+  /// loaded.
   Value primal(Value primal) const;
-  /// The same of a value that there may not be.
+  /// The same; null for null.
   Value primalOrNull(Value value) const {
     return value ? primal(value) : Value();
   }
@@ -50,24 +49,25 @@ public:
   /// The type of the tangent or adjoint of a primal of this type.
   static Type typeFor(Type primal);
 
-  /// A constant of that type for `primalType`.
+  /// A constant of the tangent's type for `primalType`.
   Value constant(Type primalType, double number);
 
   /// `value`, a float or tile of floats, in the element type of its adjoint.
   Value widen(Value value);
 
-  /// Appends a copy of `op`, on the values in the derived kernel.
+  /// Appends a copy of `op`, with operands of the derived kernel.
   Operation *clone(Operation &op);
 
 protected:
   Location location;
 };
 
-/// Where derivatives were defined, leaves what is not differentiated again.
+/// Keeps `autodiff.once` where users define derivatives: values that must not
+/// be differentiated again.
 void keepMarkers(Operation *root);
 
-/// Where derivatives were stopped or defined, leaves only the value; likewise
-/// what only a derivative of the derivative has to know.
+/// Replaces operations that stop or define derivatives by their values, and
+/// removes what only a second derivative needs.
 void dropMarkers(Operation *root);
 
 } // namespace mlir::autodiff

@@ -1,8 +1,8 @@
 //===- Functions.h - Derivatives of mathematical functions ------*- C++ -*-===//
 //
-// One table by plain name ("tanh"), whatever computes the function in TTIR: an
-// operation of the math dialect, a call of a device library, an instruction in
-// inline assembly.
+// One table by plain name ("tanh"), whether the function is an operation of the
+// math dialect, a call of a device library, or an instruction in inline
+// assembly.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_RULES_FUNCTIONS_H
@@ -20,32 +20,33 @@ struct Application {
   Tile y;
   Operation *op;
 
-  /// Another function of the library that computed y.
+  /// Calls another function of the library that computed y.
   Tile call(llvm::StringRef function, llvm::ArrayRef<Value> operands) const;
 };
 
-/// One partial derivative applied to a tangent or cotangent: t · ∂y/∂x_k.
+/// A partial derivative times a tangent or cotangent t: t · ∂y/∂x_k.
 using FunctionPartial = Tile (*)(Tile t, const Application &f);
 
 struct Function {
-  /// For the documentation.
+  /// The formula that the documentation shows.
   std::string formula;
-  /// One per operand, null for zero. None at all: the result is piecewise
+  /// One for each operand, null for zero. Empty: the result is piecewise
   /// constant.
   SmallVector<FunctionPartial> partials;
 };
 
 using FunctionTable = llvm::StringMap<Function>;
 
-/// All functions by plain name.
+/// The table of all functions.
 const FunctionTable &getFunctions();
 
-// One function per file of the table.
+// Each fills in the functions of one file.
 void addElementaryFunctions(FunctionTable &table);
 void addArithmeticFunctions(FunctionTable &table);
 void addSpecialFunctions(FunctionTable &table);
 
-/// The function that `op` computes, or null; `name` gets its plain name.
+/// The table's entry for the function that `op` computes, or null; `name` gets
+/// its plain name.
 const Function *findFunction(Operation *op, std::string *name = nullptr);
 
 /// The partial derivatives of `op`, which computes a function of the table.

@@ -1,7 +1,7 @@
 //===- LinearMap.h - Derivatives of linear operations -----------*- C++ -*-===//
 //
-// An operation that is linear in its floats does with tangents what it does
-// with values; cotangents go through the transpose.
+// An operation that is linear in its floats is its own pushforward: it is
+// applied to tangents. Cotangents go through its transpose.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_RULES_LINEARMAP_H
@@ -16,22 +16,22 @@ class Adjoint;
 class Differentiation;
 class Tangents;
 
-/// A linear map and its transpose, of values where null is zero.
+/// A linear map and its transpose. Null operands and results are zero.
 struct LinearMap {
   using Map = std::function<FailureOr<SmallVector<Value>>(
       Operation *op, ArrayRef<Value> values, Differentiation &in)>;
-  /// Tangents of the results of `op`, from those of its operands.
+  /// Tangents of the results of `op`, given those of its operands.
   Map push;
-  /// Cotangents of the operands, from those of the results.
+  /// Cotangents of the operands, given those of the results.
   Map pull;
 };
 
-/// What `op` itself makes of values, be they tangents or cotangents, in place
-/// of its float operands.
+/// Applies `op` itself to tangents or cotangents in place of its float
+/// operands.
 FailureOr<SmallVector<Value>> applyItself(Operation *op, ArrayRef<Value> values,
                                           Differentiation &in);
 
-/// A map of one value, which is not null, to one.
+/// Wraps a map of one value, which is never null, to one value.
 template <typename OpT>
 LinearMap::Map mapOf(Value (*map)(OpT op, Value value, Differentiation &in)) {
   return [map](Operation *op, ArrayRef<Value> values,

@@ -1,7 +1,7 @@
 //===- Partials.h - Derivatives of elementwise operations -------*- C++ -*-===//
 //
-// Tangents and cotangents go by the same partial derivatives: with those of
-// y = f(x), ẏ = Σ ẋₖ · ∂y/∂xₖ and x̄ₖ += ȳ · ∂y/∂xₖ.
+// Tangents and cotangents use the same partial derivatives: for y = f(x), ẏ = Σ
+// ẋₖ · ∂y/∂xₖ and x̄ₖ += ȳ · ∂y/∂xₖ.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_RULES_PARTIALS_H
@@ -19,7 +19,8 @@ class Tangents;
 /// t · ∂y/∂x_k, where `x` are the operands and `y` the result.
 using Partial = std::function<Tile(Tile t, llvm::ArrayRef<Tile> x, Tile y)>;
 
-/// Those of an operation of one result, by operand; null for zero.
+/// The partial derivatives of an operation with one result, by operand; null
+/// for zero.
 using Partials = SmallVector<Partial>;
 
 /// x̄_k += ȳ · ∂y/∂x_k for every active operand of `op`.

@@ -1,8 +1,9 @@
 //===- RuleMutation.h - Deliberate mistakes in rules ------------*- C++ -*-===//
 //
-// Mistakes in contributions to adjoints are named "operation:operand:kind",
-// those to tangents "operation:tangent result:kind", those in masks
-// "operation:mask:kind"; see Support/Mutation.h.
+// For mutation tests (Support/Mutation.h): mistakes in contributions to
+// adjoints are named "operation:operand:kind", those in contributions to
+// tangents "operation:tangent result:kind", and those in masks
+// "operation:mask:kind".
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_RULES_RULEMUTATION_H
@@ -15,7 +16,7 @@ namespace mlir::autodiff::mutation {
 
 #ifdef TAD_MUTATION
 
-/// While it lives, contributions are those of `op`'s rule.
+/// During its lifetime, contributions count as those of the rule of `op`.
 class Reversing {
 public:
   explicit Reversing(Operation *op);
@@ -25,8 +26,8 @@ private:
   Operation *outer;
 };
 
-/// Makes a mistake in `contribution`, or in whose adjoint it is added to. If
-/// `value` is a result, it is added to that one's tangent.
+/// Makes a mistake in `contribution`, or in `value`, to whose adjoint it is
+/// added. If `value` is a result, it is added to its tangent.
 void inContribution(OpBuilder &builder, Location loc, Value &value,
                     Value &contribution);
 

@@ -1,11 +1,11 @@
 //===- RuleTable.h - The derivative of every operation ----------*- C++ -*-===//
 //
 // One rule per operation y = f(x), all in one table. A rule states the
-// derivative once. Of an elementwise operation that is its partial derivatives,
-// of a linear one its map and the transpose: the cotangent ȳ becomes
-// contributions to x̄ by them (the pullback, or VJP), and the tangent ẋ a
-// tangent ẏ (the pushforward, or JVP). What is neither has a function for each
-// way.
+// derivative once. For an elementwise operation it states the partial
+// derivatives, for a linear one the map and its transpose. From these come the
+// pullback (VJP), from the cotangent ȳ to contributions to x̄, and the
+// pushforward (JVP), from the tangent ẋ to ẏ. Other operations have a function
+// for each.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_RULES_RULETABLE_H
@@ -21,14 +21,16 @@
 namespace mlir::autodiff {
 
 struct Rule {
-  /// For the documentation, e.g. "x̄ += ȳ · y".
+  /// The formula that the documentation shows, e.g. "x̄ += ȳ · y".
   std::string formula;
 
-  /// The result does not move with the operands (floor, sign): no derivative.
+  /// The derivative is zero: the result does not change with the operands
+  /// (floor, sign).
   struct Constant {};
-  /// Of an elementwise operation.
+  /// The rule of an elementwise operation.
   using PartialsOf = std::function<Partials(Operation *op)>;
-  /// Of any other: both ways, or the way back alone.
+  /// The rule of any other operation: pullback and pushforward, or the pullback
+  /// alone.
   struct Ways {
     std::function<LogicalResult(Operation *op, Adjoint &)> pullBack;
     std::function<LogicalResult(Operation *op, Tangents &)> push;
@@ -37,8 +39,8 @@ struct Rule {
 
   /// Emits the contributions of `op` to the adjoints of its operands.
   LogicalResult pullBack(Operation *op, Adjoint &adjoint) const;
-  /// Emits what the tangents of the operands of `op` add to those of its
-  /// results; an error if no way forward is known.
+  /// Emits the contributions of `op` to the tangents of its results; an error
+  /// if it has no pushforward.
   LogicalResult push(Operation *op, Tangents &tangents) const;
 };
 
@@ -47,14 +49,15 @@ public:
   /// The table of all rules.
   static const RuleTable &get();
 
-  /// The rule of `op`: of the function that it computes, or of its kind.
+  /// The rule of `op`: that of the function it computes, or of its kind of
+  /// operation.
   const Rule *lookup(Operation *op) const;
 
   /// The same, with an error where there is none.
   const Rule *require(Operation *op) const;
 
-  /// An elementwise operation, whose partial derivatives may depend on what
-  /// `op` says besides its operands.
+  /// Adds an elementwise operation, whose partial derivatives may depend on its
+  /// attributes.
   template <typename OpT>
   void addElementwise(const llvm::Twine &formula, Partials (*partials)(OpT)) {
     insert(OpT::getOperationName(),
@@ -72,7 +75,7 @@ public:
   void addLinear(const llvm::Twine &formula, LinearMap map) {
     insert(OpT::getOperationName(), {formula.str(), std::move(map)});
   }
-  /// Any other operation.
+  /// Adds any other operation.
   template <typename OpT>
   void add(const llvm::Twine &formula,
            LogicalResult (*pullBack)(OpT, Adjoint &),
@@ -88,7 +91,8 @@ public:
     insert(OpT::getOperationName(), {formula.str(), std::move(ways)});
   }
   void insert(llvm::StringRef operation, Rule rule);
-  /// The rule of a function by its plain name, whatever computes it.
+  /// Adds the rule of a function by its plain name, whichever operation
+  /// computes it.
   void insertFunction(llvm::StringRef name, Rule rule);
 
   /// The table as Markdown, sorted by operation and function.
@@ -98,7 +102,7 @@ private:
   llvm::StringMap<Rule> rules, functions;
 };
 
-// One function per file of rules.
+// Each adds the rules of one file.
 void addElementwiseRules(RuleTable &table);
 void addFunctionRules(RuleTable &table);
 void addCustomVjpRules(RuleTable &table);

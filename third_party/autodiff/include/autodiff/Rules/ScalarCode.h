@@ -8,9 +8,8 @@
 
 namespace mlir::autodiff {
 
-/// The code of a region, to be run by the compiler on numbers: floats are
-/// doubles, whatever types they have in the kernel, and integers are what they
-/// are there.
+/// Interprets the code of a region at compile time, on constants. Floats are
+/// doubles, whatever their types in the kernel; integers have their own types.
 class ScalarCode {
 public:
   explicit ScalarCode(Region &region) : region(region) {}
@@ -18,11 +17,12 @@ public:
   /// A float as a double; other numbers as they are.
   static Attribute widen(Attribute number);
 
-  /// Gives a value from outside of the region.
+  /// Sets a value that is defined outside of the region.
   void set(Value value, Attribute number) { captures[value] = widen(number); }
 
-  /// The results for these arguments. Fails at an operation that has none for
-  /// these numbers, or is not known here; `getFailed` returns it then.
+  /// The results for these arguments. Fails at an operation that is undefined
+  /// for them, or that the interpreter does not know; `getFailed` returns it
+  /// then.
   FailureOr<SmallVector<Attribute>> run(ArrayRef<Attribute> arguments);
   Operation *getFailed() const { return failedAt; }
 

@@ -7,11 +7,11 @@
 
 namespace mlir::autodiff {
 
-/// The state of pushing tangents forward through one kernel, beside the primal
-/// values that they belong to.
+/// The state of pushing tangents forward through one kernel, with the values of
+/// the original kernel, the primal.
 ///
-/// Memory has tangents, too, with the addressing of what they belong to: that
-/// of a pointer is the pointer to the tangents of what it points to.
+/// Memory has tangents, too, with the same addressing: the tangent of a pointer
+/// points to the tangents of what the pointer points to.
 class Tangents : public Differentiation {
 public:
   using Differentiation::Differentiation;
@@ -20,29 +20,28 @@ public:
   /// float, or a pointer to memory that has tangents.
   bool exists(Value value) const;
 
-  /// The tangent of `value`; null means zero, or of a pointer, that there is
-  /// none.
+  /// The tangent of `value`; null for zero, and for a pointer without one.
   Value get(Value value) const { return tangents.lookup(value); }
   SmallVector<Value> get(ValueRange values) const;
-  /// The same, but never null, of a float or tile of floats.
+  /// The same for a float or tile of floats, with zeros instead of null.
   Value getOrZero(Value value);
 
-  /// Adds to the tangent of `result`. Ignored if that is not active; null adds
-  /// nothing.
+  /// Adds to the tangent of `result`. Does nothing if the result is not active,
+  /// or the contribution is null.
   void add(Value result, Value contribution);
 
   /// Replaces the tangent of `value`.
   void set(Value value, Value tangent) { tangents[value] = tangent; }
 
-  /// What control flow hands on: `values` in the derived kernel, each with its
-  /// tangent behind it, if what it becomes, of `targets`, has one.
+  /// What a loop or branch passes on: `values` in the derived kernel, each
+  /// followed by its tangent if the value of `targets` that it becomes has one.
   SmallVector<Value> pair(ValueRange values, ValueRange targets);
   SmallVector<Type> pairTypes(ValueRange targets) const;
-  /// Makes known that `values` and their tangents are these.
+  /// Sets the tangents of `values`, which are in `pairs` as `pair` makes them.
   void bind(ValueRange values, ValueRange pairs, ValueRange targets);
 
-  /// Appends the operations of `block`, without its terminator, and their
-  /// tangents.
+  /// Appends the operations of `block`, without its terminator, each with the
+  /// operations for its tangents.
   LogicalResult push(Block &block);
 
 private:

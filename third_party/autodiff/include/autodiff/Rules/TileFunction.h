@@ -10,20 +10,20 @@
 
 namespace mlir::autodiff {
 
-/// The scalar code in the region of a reduction, scan or map, lifted to tiles:
-/// its operations work element by element there, so that it can be evaluated
-/// and differentiated, either way, with the rules that all other operations
-/// have.
+/// The scalar code in the region of a reduction, scan or map as a function of
+/// tiles: its operations are applied element by element. So it can be evaluated
+/// and differentiated, forward or backward, with the usual rules.
 class TileFunction {
 public:
-  /// Lifts `region`, to be applied to tiles of `shape`, or to scalars if there
-  /// is none. Emits an error at code that has no counterpart on tiles.
+  /// Makes a function of `region`, for tiles of `shape`, or for scalars if
+  /// there is no shape. Emits an error at operations that do not exist for
+  /// tiles.
   static FailureOr<TileFunction> lift(Region &region,
                                       std::optional<ArrayRef<int64_t>> shape);
 
-  /// Makes the derivative of maxima and minima of equal numbers that of the
-  /// first one. Where a tuple is combined in more than one order, even shares
-  /// would not add up.
+  /// Gives the derivative of a maximum or minimum of equal numbers to the first
+  /// one alone. Equal shares would not add up where a tuple is combined in more
+  /// than one order.
   void preferFirstOnTies();
 
   unsigned getNumArguments() const { return numArguments; }
@@ -31,31 +31,32 @@ public:
     return body().getTerminator()->getNumOperands();
   }
 
-  /// The results for these arguments, computed in the derived kernel.
+  /// The results for these arguments, as operations of the derived kernel.
   SmallVector<Value> evaluate(Differentiation &in, ValueRange arguments) const;
 
-  /// The results, and their tangents (null for zero) given those of the
-  /// arguments (null for zero, too).
+  /// The results, and their tangents, given those of the arguments; null is
+  /// zero.
   struct Pairs {
     SmallVector<Value> values, tangents;
   };
   FailureOr<Pairs> push(Tangents &outer, ValueRange arguments,
                         ArrayRef<Value> tangents) const;
 
-  /// The adjoints of the `wanted` arguments, null for zero, given those of the
-  /// results (null for zero, too).
+  /// The adjoints of the `wanted` arguments, given those of the results; null
+  /// is zero.
   FailureOr<SmallVector<Value>> pullBack(Adjoint &adjoint, ValueRange arguments,
                                          ArrayRef<Value> cotangents,
                                          const llvm::BitVector &wanted) const;
 
-  /// The results that vary with the `varied` arguments.
+  /// The results that depend on the `varied` arguments.
   llvm::BitVector findVaried(const llvm::BitVector &varied) const;
 
-  /// Of a combine function, the members of the tuple that carry a derivative in
-  /// combinations of elements of which `active` members do.
+  /// For a combine function: the members of the tuple that carry a derivative
+  /// in any combination, if the `active` members of the elements do.
   llvm::BitVector findMembers(const llvm::BitVector &active) const;
 
-  /// A value from outside that the code uses and that carries a derivative.
+  /// A value from outside of the region that the code uses and that carries a
+  /// derivative; null if there is none.
   Value findActiveCapture(const Differentiation &in) const;
 
 private:
@@ -74,7 +75,7 @@ private:
 
   OwningOpRef<triton::FuncOp> function;
   unsigned numArguments;
-  /// Scalars from outside: the function's last arguments.
+  /// Scalars from outside of the region: the function's last arguments.
   SmallVector<Value> captures;
 };
 

@@ -7,20 +7,22 @@ include "mlir/Pass/PassBase.td"
 def LegalizeSource : Pass<"autodiff-legalize-source", "::mlir::triton::FuncOp"> {
   let summary = "write what has no form in Python with operations that have one";
   let description = [{
-    Division that rounds down or up becomes division that rounds towards zero and
-    a correction; the last bit of a number, a comparison; an atomic operation gets
-    a mask. What is compiled and what is printed go through this alike.
+    Division that rounds down or up becomes division that rounds towards zero,
+    with a correction. A truncation to one bit becomes a comparison with the
+    last bit. An atomic operation gets a mask. Both what is compiled and what is
+    printed as Python go through this pass.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::triton::TritonDialect"];
 }
 
 def FitFrontend : Pass<"autodiff-fit-frontend", "::mlir::triton::FuncOp"> {
-  let summary = "write what Triton compiles, but its frontend refuses, as it takes it";
+  let summary = "rewrite operations that Triton compiles but its frontend "
+                "refuses";
   let description = [{
-    A product over few elements sums over more, with zeros between these. The
-    scalar function of a map has branches in place of blocks. What is printed goes
-    through this; what is compiled need not.
+    A product that sums over few elements is padded with zeros. The blocks in
+    the scalar function of a map become branches. What is printed as Python goes
+    through this pass; what is compiled need not.
   }];
   let options = [
     ListOption<"leastSums", "least-sums", "int64_t",

@@ -7,9 +7,9 @@
 
 namespace mlir::autodiff {
 
-/// Prints the public kernels of a module as `triton.language`: Triton compiles
-/// the text to the same PTX as what its own TTIR passes make of the module. An
-/// operation that has no form in Python is an error that names it.
+/// Prints the public kernels of a module as `triton.language`. Triton compiles
+/// the text to the same PTX as it compiles the module to. An operation that
+/// cannot be written in Python is an error that names it.
 LogicalResult printPython(ModuleOp module, raw_ostream &os);
 
 } // namespace mlir::autodiff

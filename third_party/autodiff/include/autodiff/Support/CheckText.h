@@ -7,8 +7,8 @@
 
 namespace mlir::autodiff {
 
-/// Fails, with an error at its place, on text that would take MLIR's parser
-/// down with it. TTIR never contains any. Call it before parsing.
+/// Fails, with an error at its location, on text that would crash MLIR's
+/// parser. TTIR never contains any. Has to be called before parsing.
 LogicalResult checkText(llvm::StringRef text, llvm::StringRef fileName,
                         MLIRContext *context);
 

@@ -6,9 +6,9 @@
 
 namespace mlir::autodiff {
 
-/// Fails, with an error at the operation, where a tile's extents are not known,
-/// or it has no elements, or more than Triton lets a tile have. Whoever counts
-/// elements or numbers them in 32 bits afterwards is safe.
+/// Fails, with an error at the operation, if a tile has an unknown extent, no
+/// elements, or more elements than Triton allows. Code that counts elements in
+/// 32 bits afterwards is safe.
 LogicalResult checkTiles(Operation *root);
 
 } // namespace mlir::autodiff

@@ -7,7 +7,8 @@
 
 namespace mlir::autodiff {
 
-/// The float that a constant is, in all lanes if it is a tile.
+/// The float of a constant attribute; for a tile, if it is the same in all
+/// lanes.
 inline std::optional<APFloat> getNumber(Attribute constant) {
   if (auto splat = dyn_cast<SplatElementsAttr>(constant))
     constant = splat.getSplatValue<Attribute>();

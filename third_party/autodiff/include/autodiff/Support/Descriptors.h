@@ -7,14 +7,15 @@
 
 namespace mlir::autodiff {
 
-/// What a part of a descriptor is in a launch, an integer; of the descriptor
-/// itself, whether it pads with NaN.
+/// The value that a component of a descriptor is known to have in a launch, an
+/// integer. On the descriptor itself: whether it pads with NaN.
 constexpr llvm::StringLiteral kKnownAttr = "autodiff.known";
-/// Of parts of descriptors that are the same in a launch: the number of one.
+/// On components of descriptors that are equal in a launch: the argument number
+/// of one of them.
 constexpr llvm::StringLiteral kSameAttr = "autodiff.same";
 
-/// Whether the types of the arguments behind a descriptor begin with those of
-/// its shape (i32) and its strides (i64), as Triton's frontend has them.
+/// Whether the arguments behind a descriptor have the types of its shape (i32)
+/// and its strides (i64), as Triton's frontend passes them.
 inline bool isFollowedByParts(triton::TensorDescType type,
                               ArrayRef<Type> behind) {
   size_t rank = type.getBlockType().getRank();

@@ -18,7 +18,7 @@ inline int64_t elementsOf(Type type) {
   return tile ? tile.getNumElements() : 1;
 }
 
-/// Bytes that moving a value of this type takes.
+/// The size in bytes of a value of this type in memory.
 inline double bytesOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   double bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;

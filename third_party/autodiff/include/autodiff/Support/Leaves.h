@@ -7,7 +7,8 @@
 
 namespace mlir::autodiff {
 
-/// Appends the operands of a tree of `OpT`, an operation on two of them.
+/// Appends the leaves of a tree of binary operations `OpT`: a, b, c for (a + b)
+/// + c.
 template <typename OpT>
 void collectLeaves(Value value, SmallVectorImpl<Value> &leaves) {
   if (auto op = value.getDefiningOp<OpT>()) {

@@ -17,8 +17,8 @@ namespace mlir::autodiff {
 std::string getPlainName(StringRef symbol,
                          llvm::function_ref<bool(StringRef)> isKnown);
 
-/// The symbol for the function `name` in the library that `like` is from, for
-/// operands of `width` bits: "__nv_j1f" for "j1" beside "__nv_j0f".
+/// The symbol of function `name` in the library that `like` is from, for
+/// operands of `width` bits: "__nv_j1f" for "j1", like "__nv_j0f".
 std::string getSiblingSymbol(StringRef like, StringRef name, unsigned width);
 
 } // namespace mlir::autodiff

@@ -17,12 +17,11 @@ public:
   unsigned addNode();
   void addEdge(unsigned from, unsigned to, double capacity);
 
-  /// The nodes on the sink's side of the minimum cut that lies nearest to the
-  /// sink.
+  /// The nodes on the sink's side of a minimum cut; of several, the one nearest
+  /// to the sink.
   llvm::BitVector cut(unsigned source, unsigned sink);
 
-  /// Whether no cut does without edges of infinite capacity; that is what `cut`
-  /// has found.
+  /// Whether every cut has an edge of infinite capacity; known after `cut`.
   bool isEndless() const { return endless; }
 
 private:
@@ -35,10 +34,10 @@ private:
   double augment(unsigned source, unsigned sink,
                  llvm::MutableArrayRef<unsigned> tried);
 
-  /// Edge 2k and its reverse 2k + 1.
+  /// Edge 2k is followed by its reverse, 2k + 1.
   llvm::SmallVector<Edge> edges;
   llvm::SmallVector<llvm::SmallVector<unsigned, 4>> outgoing;
-  /// Of each node.
+  /// The level of each node.
   llvm::SmallVector<unsigned> levels;
   bool endless = false;
 };

@@ -1,12 +1,13 @@
 //===- Mutation.h - Deliberate mistakes, to test the tests ------*- C++ -*-===//
 //
-// A build with TAD_MUTATION can be told to make one mistake, by name, in the
-// environment variable of that name; `trace:PATH` makes none and appends the
-// names of those that it could have made to a file instead. scripts/mutation.py
-// checks that a test notices each. In every other build all of this is empty.
+// For mutation testing. A build with TAD_MUTATION makes one mistake, whose name
+// is in the environment variable TAD_MUTATION. With `trace:PATH` it makes none,
+// and appends the names of mistakes that it could have made to that file.
+// scripts/mutation.py checks that a test notices each. In every other build all
+// of this is empty.
 //
-// Mistakes in what rules emit have names of their own (Rules/RuleMutation.h),
-// all others are named as they stand in the source.
+// Mistakes in what rules emit have names of their own (Rules/RuleMutation.h);
+// all others have the name that stands in the source.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_SUPPORT_MUTATION_H

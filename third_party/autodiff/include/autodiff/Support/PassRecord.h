@@ -8,9 +8,10 @@ class PassManager;
 
 namespace autodiff {
 
-/// Makes `pm` append the name of each pass to the file TRITON_AUTODIFF_PASSES,
-/// if there is one: "ran NAME" where it first runs, "changed NAME" where it
-/// first changes the IR. Tests have to cover what it is that it changes.
+/// Makes `pm` append the name of each pass to the file that the environment
+/// variable TRITON_AUTODIFF_PASSES names, if it is set: "ran NAME" when it
+/// first runs, "changed NAME" when it first changes the IR. Tests have to cover
+/// each change.
 void recordPasses(PassManager &pm);
 
 } // namespace autodiff

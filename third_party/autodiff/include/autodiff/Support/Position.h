@@ -8,32 +8,32 @@
 
 namespace mlir::autodiff {
 
-/// The file position that stands for `loc`, if it has any. For inlined code
-/// that is the innermost position, where the operation was written.
+/// The file position of `loc`, if it has any. For inlined code that is the
+/// innermost one, where the operation was written.
 FileLineColLoc findPosition(Location loc);
 
-/// Where in the user's code `loc` is, as "file:line:column": the innermost
-/// position that is not in Triton's own library. Empty if there is none.
+/// The position of `loc` in the user's code, as "file:line:column": the
+/// innermost one that is not in Triton's own library. Empty if there is none.
 std::string spellPosition(Location loc);
 
 /// The name of the user's variable that was assigned at `loc`; empty if there
-/// is none. Of inlined code that is the variable of the outermost call.
+/// is none. For inlined code that is the variable of the outermost call.
 llvm::StringRef findVariable(Location loc);
 
-/// `loc` as that of a variable with another name.
+/// `loc` with the name of another variable.
 Location withVariable(Location loc, const llvm::Twine &name);
 
-/// `loc` as that of no variable.
+/// `loc` without the name of a variable.
 Location withoutVariable(Location loc);
 
-/// What the names of adjoints begin with.
+/// The prefix of the names of adjoints.
 inline constexpr llvm::StringLiteral kAdjointPrefix = "d_";
 
 /// Whether `loc` has the name of an adjoint.
 bool isOfAdjoint(Location loc);
 
-/// `loc` as that of the adjoint of a variable, which is called `d_x` for `x`;
-/// the same if the variable has no name, or it is that of an adjoint.
+/// `loc` with the name of the adjoint of a variable, `d_x` for `x`. It stays as
+/// it is if the variable has no name, or is an adjoint's.
 Location ofAdjoint(Location loc, llvm::StringRef variable);
 
 } // namespace mlir::autodiff

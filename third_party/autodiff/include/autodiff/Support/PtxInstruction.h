@@ -14,26 +14,26 @@ struct PtxInstruction {
 
   /// The function's plain name ("tanh").
   std::string function;
-  /// Which operands of the assembly are the function's, in its order.
+  /// Which operands of the assembly are the function's arguments, in its order.
   SmallVector<unsigned> operands;
 
-  // How exactly it is computed.
+  // The opcode as written, which says how exactly the function is computed.
   std::string opcode;
   Rounding rounding = Rounding::Nearest;
   /// Subnormal operands and results become zero.
   bool flushes = false;
-  /// "div.approx" and the like, which is not "div.full".
+  /// "div.approx" and the like; "div.full" does not count.
   bool isApproximate = false;
-  /// Of a conversion to a type that TTIR has not: "tf32".
+  /// For a conversion to a type that TTIR does not have: "tf32".
   std::string format;
 };
 
-/// Reads the assembly of `op`; nothing if it is anything but a single PTX
+/// Reads the assembly of `op`; none if it is anything but a single PTX
 /// instruction on floats of the types that `op` has.
 std::optional<PtxInstruction>
 parsePtxInstruction(triton::ElementwiseInlineAsmOp op);
 
-/// The same, of a text for a result and operands of these element types.
+/// The same for a text, with a result and operands of these element types.
 std::optional<PtxInstruction> parsePtxInstruction(StringRef text, Type result,
                                                   ArrayRef<Type> operands);
 

@@ -1,7 +1,8 @@
 //===- PtxProgram.h - Straight-line PTX as it is written --------*- C++ -*-===//
 //
-// Inline assembly is taken apart here, and nothing of its meaning is known:
-// registers with their scopes, instructions with their guards and operands.
+// Parses inline assembly into registers with their scopes, and instructions
+// with their guards and operands. What instructions mean is left to
+// lib/Assembly.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_SUPPORT_PTXPROGRAM_H
@@ -17,12 +18,12 @@
 
 namespace mlir::autodiff::ptx {
 
-/// What an instruction is given: "%r1", "$2", "!p", "1.5", "{lo, hi}", "p|q".
+/// An operand of an instruction: "%r1", "$2", "!p", "1.5", "{lo, hi}", "p|q".
 struct Operand {
   enum class Kind {
     Register,
     Integer,
-    /// A decimal number, which counts in double precision.
+    /// A decimal number, which is a double.
     Float,
     /// The bits of a float of 32 or 64 bits: 0f3F800000, 0d3FF0000000000000.
     FloatBits,
@@ -30,7 +31,7 @@ struct Operand {
     Vector,
     /// "p|q": two predicates that an instruction sets.
     Pair,
-    /// "_": what is not wanted.
+    /// "_": a result that is dropped.
     Sink
   };
   Kind kind = Kind::Sink;
@@ -38,9 +39,9 @@ struct Operand {
   bool isNegated = false;
   /// An index into the program's registers.
   unsigned index = 0;
-  /// Of an integer or the bits of a float, two's complement.
+  /// The bits of an integer or a float, in two's complement.
   uint64_t bits = 0;
-  /// Of the bits of a float.
+  /// The width of a float's bits.
   unsigned width = 0;
   double number = 0;
   std::vector<Operand> parts;
@@ -48,15 +49,16 @@ struct Operand {
 
 struct Register {
   std::string name;
-  /// Of a predicate 1.
+  /// In bits; 1 for a predicate.
   unsigned width;
   bool isPredicate = false;
-  /// The k of "$k", for registers that operands and results are in.
+  /// The k of "$k", for registers that hold operands and results of the
+  /// assembly.
   std::optional<unsigned> outer;
 };
 
 struct Instruction {
-  /// "@p" or "@!p" before it.
+  /// The predicate in front of an instruction: "@p" or "@!p".
   std::optional<Operand> guard;
   llvm::StringRef opcode;
   llvm::SmallVector<llvm::StringRef> modifiers;
@@ -75,12 +77,12 @@ struct Program {
   std::vector<Instruction> instructions;
 };
 
-/// Reads assembly whose operands are in `outer` registers of these widths
-/// ("$0", "$1", …). The error names what cannot be read.
+/// Parses assembly whose operands are in `outer` registers of these widths
+/// ("$0", "$1", …). The error names what cannot be parsed.
 llvm::Expected<Program> parseProgram(llvm::StringRef text,
                                      llvm::ArrayRef<unsigned> outer);
 
-/// An error that says this.
+/// An error with this message.
 llvm::Error makeError(const llvm::Twine &message);
 
 } // namespace mlir::autodiff::ptx

@@ -6,11 +6,12 @@
 
 namespace mlir::autodiff {
 
-/// `loc` as that of what a rule makes of the operation there; the formula is
-/// what readers are told of the rule. To debuggers it is the same place.
+/// `loc` marked as made by a rule, with the rule's formula for readers.
+/// Debuggers see the same position.
 Location ofRule(Location loc, const llvm::Twine &formula);
 
-/// The formula of the rule that made what is at `loc`; empty if none did.
+/// The formula of the rule that made the operation at `loc`; empty if no rule
+/// did.
 llvm::StringRef findRule(Location loc);
 
 } // namespace mlir::autodiff

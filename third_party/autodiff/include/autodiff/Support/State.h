@@ -7,8 +7,9 @@
 
 namespace mlir::autodiff {
 
-/// Which operations there are in a kernel, where, and of what. (MLIR's
-/// fingerprints and hashes of operations take nearly as long as cleaning.)
+/// A hash of the operations of a kernel and their operands, to see whether a
+/// kernel has changed. (MLIR's fingerprints and hashes of operations take
+/// nearly as long as the cleanup that is to be avoided.)
 llvm::hash_code hashState(Operation *kernel);
 
 } // namespace mlir::autodiff

@@ -10,16 +10,17 @@ namespace mlir::autodiff {
 /// The user's line at `loc`, as "file:line"; empty if it is not known.
 std::string findStatement(Location loc);
 
-/// The user's variable that a value is, or what it was made of: it is a result
-/// of a loop or a branch, or transposed. Empty if it has no name.
+/// The user's variable that a value belongs to: its own, or that of the value
+/// that it is the result of a loop or branch of, or the transposition of. Empty
+/// if there is no name.
 llvm::StringRef findVariableOf(Value value);
 
-/// Whether `value` is a part of the statement that assigns the variable which
-/// it is named for: the rest of the statement uses it.
+/// Whether `value` is an intermediate result of the statement that assigns the
+/// variable it is named for.
 bool isPartOfStatement(Value value);
 
-/// What a value is called in printed kernels that is of this variable: `x`, or
-/// `x_part` if the statement goes on with it.
+/// The name of a value in printed kernels: `x` for the variable's own value,
+/// `x_part` for an intermediate result.
 std::string nameInStatement(Value value, llvm::StringRef variable);
 
 } // namespace mlir::autodiff

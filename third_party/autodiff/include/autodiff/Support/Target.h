@@ -1,14 +1,15 @@
 //===- Target.h - The devices that kernels are derived for ------*- C++ -*-===//
 //
-// What a device takes, and what it is good at, as data: one entry a device,
-// each number with its unit and where it is from. Passes that choose (what to
-// save, how to sum, tiles, warps, stages) ask here, and no derived kernel
-// leaves the compiler that its target does not take (autodiff-verify-target).
+// What a device can do, as data: one entry for each device, each number with
+// its unit and its source. Passes that choose (what to save, how to sum, tiles,
+// warps, stages) ask here. autodiff-verify-target refuses derived kernels that
+// their target cannot run.
 //
 // Sources. What the comments call
-//   measured    was, on an H100, by the command that is named beside it. What
-//               came of it is on the page that is named, too. Nobody has
-//               measured it on the other devices.
+//   measured    was measured on an H100, by the command that is named beside
+//   it.
+//               Results are on the page that is named, too. Nobody has measured
+//               it on the other devices.
 //   documented  is from the vendor: for NVIDIA, the CUDA C++ Programming Guide
 //               (Technical Specifications per Compute Capability; Throughput of
 //               Native Arithmetic Instructions) and the data sheet of the board
@@ -29,14 +30,14 @@ namespace mlir::autodiff {
 /// Attribute of a module: the name of the target that its kernels are for.
 constexpr llvm::StringLiteral kTargetAttr = "autodiff.target";
 
-/// The fewest elements that a product may sum over. Where there are fewer,
-/// Triton fills the matrix instruction with copies of them: sums come out
-/// 2, 4, 8 or 16 times too large, or its passes fail. (The other two axes may
-/// have any length: there, copies are rows and columns that nobody takes.)
+/// The fewest elements that a product may sum over. Triton fills the matrix
+/// instruction with copies of shorter operands: sums come out 2, 4, 8 or 16
+/// times too large, or its passes fail. (The other two axes may have any
+/// length: copies there are rows and columns that nobody reads.)
 struct LeastSums {
-  /// Of operands of 8 and of 16 bits.
+  /// For operands of 8 and of 16 bits.
   int64_t bytes, halves;
-  /// Of float32 that is rounded to TF32. As float32 it is not multiplied by
+  /// For float32 that is rounded to TF32. Plain float32 is not multiplied by
   /// matrix instructions, or by some that take one element at a time.
   int64_t tf32;
   int64_t doubles;
@@ -45,9 +46,9 @@ struct LeastSums {
 /// What a processor (a streaming multiprocessor, a compute unit) shares among
 /// the programs that run on it. Documented.
 struct Processor {
-  /// Of 32 bits.
+  /// Registers of 32 bits.
   int64_t registers;
-  /// Bytes.
+  /// In bytes.
   int64_t sharedMemory;
   /// Multiply-adds of float32 in a cycle, without the matrix unit.
   int64_t multiplyAdds;
@@ -55,55 +56,56 @@ struct Processor {
 
 /// How products are laid out in warps. Documented, and as Triton does it.
 struct MatrixUnit {
-  /// For these rows and columns of a product, operands are read from shared
-  /// memory once: those of an instruction that reads them there, or, where
-  /// warps load operands into registers, the tile that a warp has.
+  /// The rows and columns of a product for which operands are read from shared
+  /// memory once. That is the tile of one instruction, if it reads them there.
+  /// Otherwise it is the tile of a warp, which loads operands into registers.
   int64_t rows, columns;
-  /// The rows that four warps have at least if each has some of its own.
+  /// The fewest rows of a product of four warps, if each warp has rows of its
+  /// own.
   int64_t rowsOfFourWarps;
-  /// Whether operands are loaded into registers. Then the first stage of loads
-  /// takes no shared memory: it is in registers while others are on their way.
+  /// Whether warps load operands into registers. Then the first pipeline stage
+  /// takes no shared memory: it is in registers while others are being loaded.
   /// Seen in what Triton 3.6 allocates for a product in 1, 2 and 3 stages
   /// (python/test/unit/test_target_choices.py).
   bool takesRegisters;
 };
 
-/// What is done in the time that memory moves a byte: documented peak rates
-/// by documented bandwidth.
+/// How many operations take as long as memory takes to move a byte: documented
+/// peak rates divided by documented bandwidth.
 struct Rates {
-  /// Of the matrix unit, on operands of 16 bits.
+  /// Of the matrix unit, with operands of 16 bits.
   double multiplyAdds;
   /// Operations on float32 and on integers of 32 bits.
   double floats, integers;
-  /// Exponentials, and what else takes the unit for special functions.
+  /// Exponentials and other instructions of the special function unit.
   double specials;
 };
 
 /// What hides the latency of memory, and what moving it takes, in bytes.
 struct Traffic {
-  /// What should be on its way to a processor. Measured: 48 KiB,
+  /// How many bytes should be in flight to a processor. Measured: 48 KiB,
   /// `python benchmarks/run.py --only "layer norm"`; scaled by bandwidth for
-  /// each processor. See
-  /// docs/decisions/reading-ahead.md.
+  /// each processor. See docs/decisions/reading-ahead.md.
   int64_t onItsWay;
-  /// What a program may read ahead at most. Measured: 128 KiB, `--only
-  /// recurrence`; scaled by shared memory. See
+  /// How many bytes a program may read ahead at most. Measured: 128 KiB,
+  /// `--only recurrence`; scaled by shared memory. See
   /// docs/decisions/reading-ahead.md.
   int64_t mostAhead;
-  /// What is moved in the time of the launches that a tally takes more.
-  /// Measured: 16 MiB, `--only embedding`; scaled by bandwidth. See
-  /// docs/decisions/embedding-tally.md.
+  /// The bytes that are moved in the time of the additional launches of
+  /// autodiff-tally-sums. Measured: 16 MiB, `--only embedding`; scaled by
+  /// bandwidth. See docs/decisions/embedding-tally.md.
   int64_t ofTally;
-  /// What memory moves at least. Documented.
+  /// The smallest transfer of memory, in bytes. Documented.
   int64_t sector;
 };
 
 struct Target {
   llvm::StringLiteral name;
   LeastSums sums;
-  /// Threads of a warp (lanes of a wave), and of a program at most. Documented.
+  /// Threads of a warp (lanes of a wave), and the most threads of a program.
+  /// Documented.
   int64_t warpSize, mostThreads;
-  /// Bytes of shared memory that a program may have at most. Documented.
+  /// The most bytes of shared memory of a program. Documented.
   int64_t sharedMemory;
   Processor processor;
   MatrixUnit matrixUnit;
@@ -111,79 +113,76 @@ struct Target {
   Traffic traffic;
 
   //===--------------------------------------------------------------------===//
-  // The same for all devices, for want of other measurements
+  // The same for all devices, since nobody has measured others
   //===--------------------------------------------------------------------===//
 
-  /// Registers of a thread for which its processor has warps enough to hide
-  /// what they wait for. Measured: with twice as many it has not, `--only
-  /// norm`. See
+  /// Registers of a thread at which a processor still has enough warps to hide
+  /// latencies. Measured: with twice as many it has not, `--only norm`. See
   /// docs/decisions/persistent-programs.md.
   static constexpr int64_t kRegistersPerThread = 128;
-  /// Of a thread's registers, those that it needs for addresses. An estimate.
+  /// How many of a thread's registers hold addresses. An estimate.
   static constexpr int64_t kAddressesPerThread = 8;
-  /// Of the 255 (of AMD's: 256 without those of matrix instructions alone) that
-  /// a thread may have, those that can hold elements of products. Measured:
-  /// `--only attention`. See
-  /// docs/decisions/attention-tiles.md.
+  /// How many of the 255 registers of a thread (256 on AMD, without those that
+  /// only matrix instructions use) can hold elements of products. Measured:
+  /// `--only attention`. See docs/decisions/attention-tiles.md.
   static constexpr int64_t kElementsPerThread = 192;
-  /// The elements of a tile that a thread should have at most, where there are
-  /// no products. Measured: `python -m arena`, grpo of liger. See
+  /// The most elements of a tile that a thread should have, where there are no
+  /// products. Measured: `python -m arena`, grpo of liger. See
   /// docs/decisions/elements-of-thread.md.
   static constexpr int64_t kElementsOfTilePerThread = 32;
-  /// A thread's registers at most, and one: what a program of so many warps as
-  /// have all of a processor's has in each. Documented.
+  /// The most registers of a thread, plus one: a processor's registers divided
+  /// by the threads of a program that uses all of them. Documented.
   static constexpr int64_t kMostRegistersPerThread = 256;
-  /// What Triton launches a kernel with unless it is told.
+  /// The number of warps that Triton uses by default.
   static constexpr int64_t kUsualWarps = 4;
-  /// Programs that sum for others in registers, for each processor: at least
-  /// so many, or so many warps, and at most so many, and that only while each
-  /// sums what so many did. Measured: `--only norm`. See
-  /// docs/decisions/persistent-programs.md.
+  /// How many programs of a processor sum in registers for others: at least
+  /// kFewestPrograms, or kFewestWarps warps, and at most kMostPrograms. There
+  /// are more than the least only while each sums for kSummedForMost others.
+  /// Measured: `--only norm`. See docs/decisions/persistent-programs.md.
   static constexpr int64_t kFewestPrograms = 2, kFewestWarps = 8,
                            kMostPrograms = 4, kSummedForMost = 128;
-  /// How many times what elementwise arithmetic takes is hidden behind memory.
-  /// Measured: a quarter is felt, `--only elementwise`. See
-  /// docs/decisions/arithmetic-costs.md.
+  /// How much elementwise arithmetic memory accesses hide: this many times what
+  /// an operation takes. Measured: a quarter is noticeable, `--only
+  /// elementwise`. See docs/decisions/arithmetic-costs.md.
   static constexpr double kHiddenArithmetic = 4;
   /// The rows of a product that a warp multiplies at a time (m16n8k16 and its
   /// like, a warp's part of wgmma, MFMA of 16 rows). Documented.
   static constexpr int64_t kRowsOfWarp = 16;
-  /// How far a loop of products advances along the axis that it sums over, and
-  /// the rows or columns of a product beyond which longer ones do not pay.
-  /// Measured: `--only matmul`. See
-  /// docs/decisions/product-tiles.md.
+  /// The length of a step along the summed axis in a loop of products, and the
+  /// number of rows or columns beyond which a longer product does not pay.
+  /// Measured: `--only matmul`. See docs/decisions/product-tiles.md.
   static constexpr int64_t kAdvance = 64, kLongestProduct = 256;
-  /// Stages of loads for products, at most. Measured: a fourth does not help,
-  /// `--only matmul`. See
-  /// docs/decisions/product-tiles.md.
+  /// The most pipeline stages of a loop of products. Measured: a fourth does
+  /// not help, `--only matmul`. See docs/decisions/product-tiles.md.
   static constexpr int kMostStagesOfProducts = 3;
-  /// Stages of loads in other loops. Measured: two wait for each other, `--only
+  /// Pipeline stages of other loops. Measured: two wait for each other, `--only
   /// "layer norm"`, and twelve are enough, `--only recurrence`. See
   /// docs/decisions/reading-ahead.md.
   static constexpr int kFewestStages = 3, kMostStages = 12;
-  /// Pieces of tiles for products are no shorter. An estimate.
+  /// The shortest piece into which autodiff-divide-tiles cuts the tiles of
+  /// products. An estimate.
   static constexpr int64_t kShortestPiece = 32;
-  /// An atomic addition takes as long as so many loads, and what is done with
-  /// them. Measured: three loads for each contribution take a third of the time
-  /// of atomics, five 1.4 times as long (`--only convolution`). See
+  /// How many loads, with the arithmetic on their results, take as long as an
+  /// atomic addition. Measured: three loads for each contribution take a third
+  /// of the time of atomics, five 1.4 times as long (`--only convolution`). See
   /// docs/decisions/overlapping-windows.md.
   static constexpr int64_t kLoadsOfAtomic = 4;
-  /// As many elements are moved in the time of an atomic addition that others
-  /// wait for. An estimate, confirmed by `--only norm`. See
+  /// How many elements are moved in the time of an atomic addition to an
+  /// address that others add to. An estimate, confirmed by `--only norm`. See
   /// docs/decisions/persistent-programs.md.
   static constexpr int64_t kMovedOfAtomic = 8;
-  /// Lanes whose sum is worth a loop in place of an addition each. An estimate,
-  /// confirmed by `--only "group norm"`. See
+  /// The fewest lanes for which a loop that sums them is faster than an atomic
+  /// addition each. An estimate, confirmed by `--only "group norm"`. See
   /// docs/decisions/summed-runs.md.
   static constexpr int64_t kShortestRun = 64;
-  /// Elements of a group of blocks that several runs add to, and the groups of
-  /// a program: 32 of them take twice as long where some blocks are shared, 2
-  /// where none is. Measured: `--only embedding`. See
-  /// docs/decisions/embedding-tally.md.
+  /// For autodiff-tally-sums: the elements of a group of blocks that get
+  /// several additions, and the groups of a program. 32 groups take twice as
+  /// long where some blocks are shared, 2 where none is. Measured: `--only
+  /// embedding`. See docs/decisions/embedding-tally.md.
   static constexpr int64_t kElementsOfGroup = 2048, kGroups = 8;
-  /// Cycles that multiply-adds without the matrix unit may take where it would
-  /// have to be given zeros. An estimate, which
-  /// `python benchmarks/short_products.py` measures. See
+  /// The most cycles of multiply-adds without the matrix unit for a product
+  /// that is too short for it; longer ones are padded with zeros. An estimate,
+  /// which `python benchmarks/short_products.py` measures. See
   /// docs/decisions/short-products.md.
   static constexpr int64_t kCyclesOfShortProduct = 32;
 
@@ -191,61 +190,61 @@ struct Target {
 
   bool isNvidia() const { return name.starts_with("sm_"); }
   int64_t getMostWarps() const { return mostThreads / warpSize; }
-  /// The bytes of shared memory that products may take. Some are left for the
+  /// The bytes of shared memory that products may take. The rest is for the
   /// conversion of layouts.
   int64_t getSharedMemoryOfProducts() const { return sharedMemory - 7 * 1024; }
-  /// Those with which another program's warps fill in. Measured: `--only
-  /// attention`. See
+  /// The same if two programs are to share a processor, so that one computes
+  /// while the other waits. Measured: `--only attention`. See
   /// docs/decisions/attention-tiles.md.
   int64_t getSharedMemoryOfTwo() const {
     return processor.sharedMemory / 2 - 6 * 1024;
   }
-  /// The fewest warps whose threads have all of a processor's registers.
+  /// The fewest warps that can use all of a processor's registers.
   int64_t getWarpsOfAllRegisters() const {
     return processor.registers / (kMostRegistersPerThread * warpSize);
   }
-  /// The elements of products that so many warps hold.
+  /// The elements of products that `warps` warps can hold.
   int64_t getElementsOf(int64_t warps) const {
     return warps * warpSize * kElementsPerThread;
   }
-  /// The elements that a tile may have if a row lies in registers beside its
-  /// gradient: with sums over all rows, for weights of a norm, twice as many
-  /// spill; without, they do not pay. Measured: 8192 and 16384, `--only norm`
-  /// and `--only softmax`; scaled by registers. See
+  /// The longest row, in elements of a tile, that is held in registers together
+  /// with its gradient. With sums over all rows (weights of a norm) twice as
+  /// many spill; without, longer ones do not pay. Measured: 8192 and 16384,
+  /// `--only norm` and `--only softmax`; scaled by registers. See
   /// docs/decisions/batched-loops.md.
   int64_t getLongestRow(bool besideSums) const {
     return processor.registers / (besideSums ? 8 : 4);
   }
-  /// The registers for tiles up to which compilers find an order that takes no
-  /// more than there are, and those of a piece, for several programs to have
-  /// room. Measured: 128 Ki and 16 Ki, `--only "group norm"`; scaled. See
-  /// docs/decisions/pieces-of-tiles.md.
+  /// The registers that tiles may need before they are cut into pieces:
+  /// compilers find an order of operations that fits. And the registers of a
+  /// piece, so that several programs fit. Measured: 128 Ki and 16 Ki, `--only
+  /// "group norm"`; scaled. See docs/decisions/pieces-of-tiles.md.
   int64_t getMostRegisters() const { return 2 * processor.registers; }
   int64_t getRegistersOfPiece() const { return processor.registers / 4; }
-  /// Bytes that might be moved in the time that one of the special functions is
-  /// felt beside them.
+  /// The cost of a special function, in bytes that could be moved in the time
+  /// that is noticeable beside memory accesses.
   double getBytesOfSpecial() const {
     return 1 / (rates.specials * kHiddenArithmetic);
   }
-  /// The multiply-adds of the largest product that does without the matrix unit
-  /// where it would have to be given zeros.
+  /// The most multiply-adds of a product that is computed without the matrix
+  /// unit, since it is too short for it.
   int64_t getMostMultiplyAdds() const {
     return kCyclesOfShortProduct * processor.multiplyAdds;
   }
-  /// The programs along an axis of the grid. Documented; AMD's and the CPU's
-  /// launches would take more.
+  /// The most programs along an axis of the grid. Documented; AMD's and the
+  /// CPU's launches would take more.
   static int64_t getMostPrograms(unsigned axis) {
     return axis == 0 ? std::numeric_limits<int32_t>::max() : 65535;
   }
-  /// The fewest elements that such a product may sum over.
+  /// The fewest elements that a product of this type may sum over.
   int64_t getLeastSum(triton::DotOp dot) const;
-  /// Whether a product sums over fewer.
+  /// Whether a product sums over fewer elements than that.
   bool isTooShort(triton::DotOp dot) const;
 
-  /// The target of this name, or the latest one that is older; null if the name
-  /// is none of a device.
+  /// The target of this name, or the latest older one; null if the name is no
+  /// device's.
   static const Target *find(llvm::StringRef name);
-  /// That of the module around an operation; sm_90 if it does not say.
+  /// The target of the module around an operation; sm_90 if it does not say.
   static const Target &of(Operation *op);
 };
 

@@ -10,7 +10,7 @@ namespace mlir::autodiff {
 #define GEN_PASS_DECL
 #include "autodiff/Target/Passes.h.inc"
 
-/// Attribute of products of the primal that Triton gets wrong.
+/// Attribute of products of the user's kernel that Triton computes wrongly.
 constexpr llvm::StringLiteral kMiscomputedAttr = "autodiff.miscomputed";
 
 } // namespace mlir::autodiff

@@ -15,22 +15,22 @@ class TargetPass<string argument, string operation> : Pass<argument, operation> 
 def MarkMiscomputed : TargetPass<"autodiff-mark-miscomputed", "::mlir::triton::FuncOp"> {
   let summary = "find products of the primal that Triton gets wrong";
   let description = [{
-    Up to Triton 3.7, `triton-combine` makes products in TF32 of sums, also where
-    these are shorter than what a matrix instruction sums. In all versions, sums
-    of `tl.dot` may be too short for operands that come of narrower elements in
-    memory. Such products are marked (`autodiff.miscomputed`), and the forward is
-    to be derived, too.
+    Up to Triton 3.7, `triton-combine` turns sums into TF32 products, also where
+    they are shorter than a matrix instruction sums. In all versions, `tl.dot`
+    may sum over too few elements if operands come from narrower elements in
+    memory. Such products are marked (`autodiff.miscomputed`), and a correct
+    forward is derived, too.
   }];
 }
 
 def FitProducts : TargetPass<"autodiff-fit-products", "::mlir::triton::FuncOp"> {
   let summary = "give derived kernels products that the matrix unit takes";
   let description = [{
-    A product over fewer elements than a matrix instruction takes becomes one of
-    float32 without the matrix unit or, where it is large or in float64, one
-    over more elements, with zeros between those that there are. A sum that
-    Triton's own passes would take for a product in TF32 becomes one of float32,
-    or gets its factors in the other order.
+    A product that sums over fewer elements than a matrix instruction takes
+    becomes a float32 product without the matrix unit. If it is large, or in
+    float64, it is padded with zeros between its elements instead. A sum that
+    Triton's passes would turn into a TF32 product becomes a float32 product, or
+    its factors are swapped.
   }];
   let options = [
     Option<"mostMultiplyAdds", "most-multiply-adds", "int64_t", "-1",
@@ -40,31 +40,32 @@ def FitProducts : TargetPass<"autodiff-fit-products", "::mlir::triton::FuncOp"> 
 }
 
 def PlaceMaxima : TargetPass<"autodiff-place-maxima", "::mlir::triton::FuncOp"> {
-  let summary = "look for a maximum of sums by its place, not by its value";
+  let summary = "compare positions of a maximum of sums, not values";
   let description = [{
-    Triton may compute a tile for two layouts, each of which sums in an order of
-    its own. Where a maximum of such a tile is compared with its elements, as for
-    its gradient, the comparison is of their places instead: of equal elements,
-    the first one counts.
+    Triton may compute a tile in two layouts, which sum in different orders.
+    Where a maximum of such a tile is compared with its elements, as for its
+    gradient, positions are compared instead: of equal elements, the first one
+    counts.
   }];
 }
 
 def UnifyCopies : TargetPass<"autodiff-unify-copies", "::mlir::triton::FuncOp"> {
-  let summary = "give all threads the same sum where one is looked for";
+  let summary = "make all threads agree on a sum that is compared";
   let description = [{
-    Several threads have what a reduction of Triton's results in, and as GPUs
-    contract products with sums, these copies may differ in the last bit. Where
-    something that a sum went into is compared with what was chosen from it, as
-    for the gradient of a maximum, all threads take the copy of the first lane.
+    Several threads hold the result of a reduction. As GPUs fuse multiply-adds,
+    these copies may differ in the last bit. Where a value that depends on a sum
+    is compared with what was chosen from it, as for the gradient of a maximum,
+    all threads take the copy of the first lane.
   }];
 }
 
 def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::ModuleOp"> {
   let summary = "write barriers so that Triton orders all accesses by them";
   let description = [{
-    Triton from 3.7 on pipelines loads across `gpu.barrier`, and not across
-    `ttg.barrier`, which earlier ones do not know. Neither waits for other CTAs of
-    a cluster, so that kernels with barriers are compiled for one.
+    Triton from 3.7 on moves loads across `gpu.barrier`, but not across
+    `ttg.barrier`, which earlier versions do not have. Neither waits for other
+    CTAs of a cluster, so kernels with barriers are compiled for clusters of
+    one.
   }];
   let options = [
     Option<"own", "own", "bool", "false", "use Triton's own `ttg.barrier`">
@@ -74,11 +75,11 @@ def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::ModuleOp"> {
 def VerifyTarget : TargetPass<"autodiff-verify-target", "::mlir::ModuleOp"> {
   let summary = "refuse kernels that a device does not take";
   let description = [{
-    Products over fewer elements than a matrix instruction takes, sums that
-    Triton would take for products, tiles and numbers of warps beyond the
+    Products that sum over too few elements for a matrix instruction, sums that
+    Triton would turn into products, and tiles and numbers of warps beyond the
     limits are internal errors. In a module without derived kernels, all
-    functions are examined: so it is with what Triton's passes have left of one,
-    of which the shared memory is known, too.
+    functions are examined. Triton's output is such a module; its use of shared
+    memory is checked, too.
   }];
   let options = [
     Option<"target", "target", "std::string", "",
@@ -89,21 +90,24 @@ def VerifyTarget : TargetPass<"autodiff-verify-target", "::mlir::ModuleOp"> {
 }
 
 def LoopBranches : TargetPass<"autodiff-loop-branches", "::mlir::triton::FuncOp"> {
-  let summary = "make loops of no or one iteration of branches that multiply";
+  let summary = "turn branches with products into loops of at most one "
+                "iteration";
   let description = [{
     Triton moves conversions of layouts into branches of which one side
     multiplies and the other does little, and its passes may fail then. It moves
-    none into loops. This is for kernels that it has rejected: what is the same in
-    all iterations, it computes whether there is one or not.
+    none into loops, so such a branch becomes a loop. It is for kernels that
+    Triton has rejected: values that are the same in all iterations are computed
+    even if the loop does not run.
   }];
 }
 
 def ReduceColumns : TargetPass<"autodiff-reduce-columns", "::mlir::triton::FuncOp"> {
-  let summary = "reduce to scalars what has a second axis, of one element";
+  let summary = "give tiles that are reduced to scalars a second axis of length "
+                "one";
   let description = [{
-    For Blackwell, Triton 3.6 looks through reductions for layouts of what a
-    product is computed in, and ends where one of a single axis results in a
-    scalar. This is for kernels that it has rejected.
+    For Blackwell, Triton 3.6 looks for layouts through reductions to where a
+    product is computed, and crashes at a reduction of a single axis, which
+    results in a scalar. This is for kernels that it has rejected.
   }];
 }
 

@@ -3,12 +3,12 @@
 def WrapFunction : AutodiffPass<"autodiff-wrap-function", "::mlir::ModuleOp"> {
   let summary = "make a kernel of a function, to be differentiated";
   let description = [{
-    The function is one with arguments and results, or a kernel with
-    placeholders (Placeholders.h). Its kernel loads each argument whose gradient
-    is wanted from a tensor of its own, and stores each float result to one.
-    What else it takes stays an argument. `autodiff.function` keeps the
-    function's type. Writing to memory is an error, and so is asking for the
-    gradient of what is no float.
+    The input is a function with arguments and results, or a kernel with
+    placeholders (Placeholders.h). The kernel that is made of it loads each
+    argument whose gradient is wanted from a tensor of its own, and stores each
+    float result to one. All other arguments stay arguments. `autodiff.function`
+    keeps the function's type. It is an error if the function writes to memory,
+    or if the gradient of something other than floats is asked for.
   }];
   let options = [
     ListOption<"wanted", "wanted", "unsigned",
@@ -19,20 +19,20 @@ def WrapFunction : AutodiffPass<"autodiff-wrap-function", "::mlir::ModuleOp"> {
 def NarrowZeros : AutodiffPass<"autodiff-narrow-zeros", "::mlir::triton::FuncOp"> {
   let summary = "put zeros in place of products only where these are no numbers";
   let description = [{
-    An adjoint is taken as zero where its cotangent is, whatever it is multiplied
-    with. As a value that is right, but not as a function of the cotangent, which
-    a derivative of the backward asks for. So the product stays where it is a
-    number.
+    Reverse mode emits `select(g == 0, 0, g * f)` for a cotangent `g`, so that 0
+    · NaN is 0. As a function of `g` that is wrong at g = 0: its derivative
+    would be 0, not `f`. A derivative of the backward needs that derivative. So
+    the selection now only replaces products that are NaN.
   }];
 }
 
 def UnwrapBackward : AutodiffPass<"autodiff-unwrap-backward", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "make a function of the backward of a wrapped one";
   let description = [{
-    It takes the function's arguments, then a cotangent for each float result,
-    and returns the gradients that were asked for, in their order. With `ones`,
-    all cotangents are one, and no arguments; with `values`, what the function
-    returned comes first. Nothing else stays in the module.
+    The result takes the function's arguments, then a cotangent for each float
+    result. It returns the gradients that were asked for, in their order. With
+    `ones`, all cotangents are one and are no arguments. With `values`, it also
+    returns what the function returned, first. Nothing else stays in the module.
   }];
   let options = [
     ListOption<"wanted", "wanted", "unsigned",

@@ -3,20 +3,21 @@
 def MergeContributions : AutodiffPass<"autodiff-merge-contributions", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "add up what goes to the same addresses";
   let description = [{
-    Where a kernel loads the same elements in several loops (looped norms), the
-    last loop that contributes to their gradient computes all contributions, and
-    adds them up; so does the last contribution outside of loops.
+    A kernel may load the same elements in several loops (norms that go over a
+    row twice). The last loop that adds to their gradient then computes all
+    additions, and the others none. The same is done outside of loops: the last
+    addition adds what all of them did.
   }];
 }
 
 def MergeNests : AutodiffPass<"autodiff-merge-nests", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "add up what two ways through a row contribute";
   let description = [{
-    Where a kernel goes along a row in one loop, and once more part by part
-    (group norms with a weight for each channel), a nest of loops behind both
-    goes by parts, computes what both contribute to an element, and adds it up.
-    That each program goes through the same elements both times is checked on the
-    host.
+    A kernel may go along a row in one loop, and again in a nest of two (group
+    norms with a weight for each channel: over channels, and over the pixels of
+    each). A nest behind both computes what both add to the gradient of an
+    element, and adds the sum once. The host checks that each program goes
+    through the same elements both times.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
@@ -27,13 +28,14 @@ def MergeNests : AutodiffPass<"autodiff-merge-nests", "::mlir::ModuleOp", LooksA
 def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "add what is gathered where all elements are stored";
   let description = [{
-    Where one load reads every element and others read some of the same row by
-    an index from memory (the target of a cross-entropy, maybe only in rows that
-    count), each lane of the first one whose position is an index adds what is
-    contributed there. What has an index that no lane of the program stands for
-    (given the mask and the range that a check on the host vouches for) is left
-    to a kernel that runs afterwards, `@<kernel>_bwd_remainder`. That adds
-    atomically: a `deterministic` backward has none, and only remarks are made.
+    One load reads every element of a row, and others read some of that row by
+    an index from memory (a cross-entropy loads `x[row, target[row]]`, maybe
+    only in rows that count). Then each lane of the first load compares its
+    position with the index, and where they are equal adds what the other load
+    contributes. An index may be one that no lane of the program has, given the
+    mask and a range that the host checks. That is left to a later kernel,
+    `@<kernel>_bwd_remainder`, which adds atomically. A `deterministic` backward
+    has no such kernel: only remarks are made.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
@@ -44,16 +46,17 @@ def MergeGathered : AutodiffPass<"autodiff-merge-gathered", "::mlir::ModuleOp", 
 }
 
 def GatherWindows : AutodiffPass<"autodiff-gather-windows", "::mlir::ModuleOp", LooksAtBackward> {
-  let summary = "have each element take what the windows it is in contribute";
+  let summary = "let each element add up the contributions of its neighbours";
   let description = [{
-    Loads at several distances from a position (stencils, convolutions, pooling)
-    overlap, and so do their contributions. If these are computed from positions
-    alone, lane by lane, the program that an element belongs to computes those
-    of its neighbours once more, and adds them up: one store for each element.
-    That the elements are all of the tensor is checked on the host. What would
-    take more loads than an atomic addition is worth is computed from values that
-    the backward stores for a kernel behind it; if that is impossible, it is
-    left, unless `always`.
+    A kernel may load at several distances from a position: `x[i - 1]`, `x[i]`,
+    `x[i + 1]` in stencils, convolutions, pooling. Several programs then add to
+    the gradient of one element. If what they add is computed from positions
+    alone, lane by lane, the program that owns the element computes its
+    neighbours' additions, too, sums them, and stores once. The host checks that
+    the elements are all of the tensor. If computing them again would load more
+    than an atomic addition costs, the backward stores them for a kernel that
+    runs after it. Where that is impossible, nothing is changed, unless
+    `always`.
   }];
   let options = [
     Option<"always", "always", "bool", "false",

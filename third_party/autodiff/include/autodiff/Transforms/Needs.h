@@ -9,40 +9,40 @@ namespace mlir::autodiff {
 
 /// What earlier passes leave for later ones. Passes.td says who needs what.
 enum class Need {
-  /// One kernel: a public function without results that no pass of ours
-  /// derived.
+  /// A kernel: a public function without results that none of our passes made.
   Kernel,
-  /// Its body, and that of its copy, is one block.
+  /// The body of the kernel, and of its copy (`@…_framed`), is one block.
   OneBlock,
-  /// Its accesses have numbers.
+  /// Memory accesses are numbered: `autodiff.site`.
   Sites,
-  /// No kernel is derived from it, nor is there a copy: it may still change.
+  /// Nothing has been derived from the kernel, nor copied: it may still change.
   Underived,
-  /// There is no backward kernel yet: the copy may still change.
+  /// There is no backward kernel yet: the copy `@…_framed` may still change.
   Unreversed,
-  /// The copy, if there is one, has the loops of the kernel.
+  /// If there is a copy `@…_framed`, it has the same loops as the kernel.
   SameLoops,
-  /// Backward kernels, whose arguments say what they are, of accesses that the
-  /// differentiated kernel has.
+  /// There are backward kernels. Their arguments say what is passed for them,
+  /// and the accesses that they refer to by number are in the forward.
   Backward,
-  /// No pass has made several backward kernels of it.
+  /// Only one backward kernel has been made.
   OneBackward,
-  /// What a backward kernel records itself has a place in memory.
+  /// Values that a backward kernel records for itself have buffers.
   Taped,
-  /// No kernel has sizes as arguments yet.
+  /// Sizes that the host computes are not yet arguments of kernels.
   Unsized,
 };
 
-/// Reports the first of `needs` that `module` lacks, and which pass makes it.
+/// Reports the first of `needs` that `module` lacks, and which pass provides
+/// it.
 LogicalResult checkNeeds(llvm::StringRef pass, ModuleOp module,
                          llvm::ArrayRef<Need> needs);
 
-/// A pass that runs where a module has what it needs; otherwise it is an error.
+/// A pass that fails with an error if the module lacks one of its needs.
 template <Need... needs> class NeedyPass : public OperationPass<ModuleOp> {
 protected:
   using OperationPass::OperationPass;
 
-  /// What the pass does.
+  /// The pass itself, which runs if nothing is missing.
   virtual void transform() = 0;
 
 private:

@@ -3,10 +3,11 @@
 def HoldLoops : AutodiffPass<"autodiff-hold-loops", "::mlir::triton::FuncOp"> {
   let summary = "keep loops that run once beside others like them";
   let description = [{
-    Where a program's loop goes through one block, from a place of the program's
-    own on (the diagonal of causal attention), and another loop has such steps,
-    too, its end is `autodiff.held`. Both then load the same places in the same
-    iterations, whoever runs these, and autodiff-interchange adds up what they
+    In causal attention, the loop over the block on the diagonal runs once, and
+    starts at a place that depends on the program. Where another loop has the
+    same steps, the end of this one is hidden behind `autodiff.held`, so that
+    canonicalization does not unroll it. Both loops then load the same addresses
+    in the same iterations, and autodiff-interchange can add up what they
     contribute there.
   }];
 }
@@ -33,8 +34,8 @@ def Normalize : AutodiffPass<"autodiff-normalize", "::mlir::ModuleOp", ["Kernel"
 def AdoptKernel : AutodiffPass<"autodiff-adopt-kernel", "::mlir::ModuleOp"> {
   let summary = "make a derived kernel the one to differentiate";
   let description = [{
-    Everything else goes, and so does what passes have noted. The kernel has to
-    be lowered to Triton's own operations.
+    All other functions are removed, and so are the attributes that passes have
+    set. The kernel has to consist of Triton's own operations.
   }];
   let options = [
     Option<"kernel", "kernel", "std::string", "",
@@ -45,37 +46,39 @@ def AdoptKernel : AutodiffPass<"autodiff-adopt-kernel", "::mlir::ModuleOp"> {
 def CountTrips : AutodiffPass<"autodiff-count-trips", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "derive a kernel that counts iterations";
   let description = [{
-    Loops whose most iterations are not known when the kernel is launched
-    (bounds loaded from memory, `scf.while`) get a counter. `@<kernel>_count`
-    is what is left of the primal when it only finds, in that counter, the most
-    iterations that one run of the loop has.
+    A loop may have bounds that nobody knows at launch: they are loaded from
+    memory, or it is an `scf.while`. Such a loop gets a counter.
+    `@<kernel>_count` is the part of the forward that computes the trip counts;
+    it stores in the counter the most iterations of any run of the loop.
   }];
 }
 
 def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp", ["Kernel", "Underived"]> {
   let summary = "attach the derivatives that the user defines";
   let description = [{
-    Inline assembly and library functions that a function with the role `rule`
-    is for, and calls of `autodiff.custom_vjp` functions, become
-    `autodiff.custom_vjp` operations with the user's pullback inside. Markers of
-    `stop_gradient` become `autodiff.stop_gradient`.
+    Users may define the derivative of inline assembly and of library functions
+    (a function with the role `rule`), or of a function of their own
+    (`autodiff.custom_vjp`). Such assembly and calls become
+    `autodiff.custom_vjp` operations with the user's pullback as a region.
+    Markers of `stop_gradient` become `autodiff.stop_gradient`.
 
     A rule is a function of the cotangents of the float results, the operands
-    and the results, that returns a gradient for each float operand. A call of a
-    function named `autodiff.custom_vjp…` has the primal results, the inputs and
-    the gradients as operands; assembly named `autodiff.cotangent k` stands for
-    the cotangent of its k-th result.
+    and the results. It returns a gradient for each float operand. A call of a
+    function named `autodiff.custom_vjp…` has the results, the inputs and the
+    gradients as operands. Assembly named `autodiff.cotangent k` stands for the
+    cotangent of its k-th result.
   }];
 }
 
 def ForwardStores : AutodiffPass<"autodiff-forward-stores", "::mlir::ModuleOp", RewritesKernel> {
-  let summary = "hand on what is loaded from where it was just stored";
+  let summary = "forward stored values to loads of the same pointers";
   let description = [{
-    A load behind a store to the same pointers gives what was stored, if nothing
-    that may write there is between them, the lanes are elements of their own,
-    and a mask of the store is that of the load (a scratch tensor that takes a
-    vector to another layout). The store stays. Programs are taken to write to
-    elements of their own; where they wait for one another, nothing is done.
+    A load behind a store to the same pointers is replaced by the stored value
+    (a scratch tensor that takes a vector to another layout). It has to hold
+    that nothing that may write there is between them, that the lanes have
+    distinct addresses, and that the masks are the same, if the store has one.
+    The store stays. Programs are assumed not to write to each other's elements.
+    A kernel whose programs wait for one another is left alone.
   }];
 }
 
@@ -102,25 +105,26 @@ def DecomposeScaledDots : AutodiffPass<"autodiff-decompose-scaled-dots", "::mlir
 def RaiseSwaps : AutodiffPass<"autodiff-raise-swaps", "::mlir::triton::FuncOp"> {
   let summary = "recognise swaps of elements that are made with bits";
   let description = [{
-    `x ^ (x₀ ^ x₁)` along an axis of two elements becomes `autodiff.swap`. Bits
-    that are moved and become a float again are moved as that float.
+    Where values are moved as bits between bitcasts from and to a float type,
+    the floats are moved instead.
   }];
 }
 
 def LowerSwaps : AutodiffPass<"autodiff-lower-swaps", "::mlir::triton::FuncOp"> {
   let summary = "swap elements by their bits again";
   let description = [{
-    The inverse of autodiff-raise-swaps: GPUs do it with one shuffle.
+    The inverse of autodiff-raise-swaps. GPUs swap the bits with one shuffle.
   }];
 }
 
 def SplitPointers : AutodiffPass<"autodiff-split-pointers", "::mlir::triton::FuncOp"> {
   let summary = "carry pointers through control flow as argument and offset";
   let description = [{
-    A pointer that a branch yields, or that a loop carries in another way than
-    adding to it, becomes two integers: which kernel argument it is based on,
-    and the offset in elements. The pointer is formed again where memory is
-    accessed, by selects between the arguments. Where a loop that adds the same
-    in every iteration leaves a pointer is computed without the loop.
+    A branch may yield a pointer, and a loop may carry one in another way than
+    adding to it. Such a pointer becomes two integers: the number of the kernel
+    argument that it points into, and the offset in elements. Selects between
+    the arguments make the pointer again where memory is accessed. If a loop
+    adds the same in each iteration, the pointer behind the loop is computed
+    without the loop.
   }];
 }

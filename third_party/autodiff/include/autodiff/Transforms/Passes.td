@@ -4,8 +4,8 @@
 
 include "mlir/Pass/PassBase.td"
 
-// A pass that says what it needs of a module (Needs.h), `Need`s by name: where
-// one is missing, it is an error that names it.
+// A pass that names its needs, the `Need`s of Needs.h, as strings. A missing
+// one is an error that says which pass provides it.
 class AutodiffPass<string argument, string operation, list<string> needs = []>
     : PassBase<argument, !if(!empty(needs),
         "::mlir::OperationPass<" # operation # ">",
@@ -20,14 +20,15 @@ class AutodiffPass<string argument, string operation, list<string> needs = []>
   ];
 }
 
-// The needs of passes that rewrite the kernel, of those that rewrite the copy
-// that is differentiated, and of those that look at what is derived.
+// Needs of three kinds of passes: those that rewrite the kernel, those that
+// rewrite the copy that is differentiated, and those that look at derived
+// kernels.
 defvar RewritesKernel = ["Kernel", "OneBlock", "Underived"];
 defvar RewritesCopy = ["Kernel", "OneBlock", "Unreversed"];
 defvar LooksAtBackward = ["Kernel", "OneBlock", "Backward"];
 defvar LooksAtOneBackward = !listconcat(LooksAtBackward, ["OneBackward"]);
 
-// What several passes are told of the launch.
+// Options that tell a pass about the launch.
 defvar WantedOptions = [
     ListOption<"wanted", "wanted", "unsigned",
                "arguments whose gradient is asked for">,

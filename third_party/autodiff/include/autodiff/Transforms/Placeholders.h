@@ -1,5 +1,4 @@
-//===- Placeholders.h - Functions from kernels without arguments -*- C++
-//-*-===//
+//===- Placeholders.h - Functions from kernels ------------------*- C++ -*-===//
 //
 // Python traces a function for given types as a kernel without arguments:
 // assembly named "autodiff.cotangent 0", "autodiff.operand 1" or
@@ -14,8 +13,8 @@
 
 namespace mlir::autodiff {
 
-/// Makes arguments of the placeholders (cotangents, operands, results, each in
-/// order) and a return of the yield.
+/// Turns placeholders into arguments (cotangents, operands, results, each in
+/// order) and the yield into a return.
 LogicalResult resolvePlaceholders(triton::FuncOp function);
 
 } // namespace mlir::autodiff

@@ -1,9 +1,8 @@
 //===- Remarks.h - What passes decide, and why ------------------*- C++ -*-===//
 //
-// A pass that could do something about a load, a store or a loop says whether
-// it did, in a remark of MLIR's: "passed", or "missed" with what stands in the
-// way. A reason is true if the schedule becomes another one when what it names
-// is removed.
+// A pass that could do something about a load, a store or a loop says in an
+// MLIR remark whether it did: "passed", or "missed" with a reason. A reason is
+// true if removing its cause makes the pass do it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_TRANSFORMS_REMARKS_H
@@ -14,18 +13,18 @@
 
 namespace mlir::autodiff {
 
-/// What a remark is about: a place of the user's, and the number of the
-/// argument whose gradient, or whose cotangent, is concerned.
+/// What a remark is about: a location in the user's source, and the number of
+/// the argument whose gradient or cotangent is concerned.
 struct Subject {
-  /// An operation of a kernel; of an autodiff.accumulate or autodiff.upstream,
-  /// the argument is known.
+  /// An operation of a kernel. An autodiff.accumulate or autodiff.upstream also
+  /// gives the argument.
   Subject(Operation *op);
   template <typename OpT,
             typename = std::enable_if_t<std::is_base_of_v<OpState, OpT>>>
   Subject(OpT op) : Subject(op.getOperation()) {}
   Subject(Operation *op, unsigned argument)
       : op(op), loc(op->getLoc()), argument(argument) {}
-  /// Where an operation of `kernel` was.
+  /// A location where `kernel` had an operation.
   Subject(Operation *kernel, Location loc) : op(kernel), loc(loc) {}
 
   Operation *op;
@@ -33,18 +32,18 @@ struct Subject {
   std::optional<unsigned> argument;
 };
 
-/// What becomes of a schedule, by the name that remarks have for it.
+/// The remarks of one schedule, by the name that users see.
 class Remarks {
 public:
   constexpr explicit Remarks(llvm::StringLiteral name) : name(name) {}
 
-  /// Says what was done.
+  /// Remarks that something was done.
   template <typename... Ts>
   void passed(Subject subject, const char *format, const Ts &...values) const {
     if (Reason what = because(subject.op, format, values...))
       emit(subject, what, /*isTaken=*/true);
   }
-  /// Says what stands in the way.
+  /// Remarks why something was not done.
   void missed(Subject subject, const Reason &why) const {
     if (why)
       emit(subject, why, /*isTaken=*/false);
@@ -62,7 +61,7 @@ private:
 
 /// The key of the argument in a remark's arguments.
 constexpr llvm::StringLiteral kArgumentKey = "Argument";
-/// That of its text.
+/// The key of the reason in a remark's arguments.
 constexpr llvm::StringLiteral kReasonKey = "Reason";
 
 } // namespace mlir::autodiff

@@ -3,19 +3,20 @@
 def MarkResiduals : AutodiffPass<"autodiff-mark-residuals", "::mlir::triton::FuncOp"> {
   let summary = "name the values that a forward may save for its backward";
   let description = [{
-    Wraps, at the kernel's outer level, what only a loop, branch, reduction or
-    product can compute, what the kernel stores, conditions that take much
-    arithmetic (what a dropout keeps), and what is decided by computed floats,
-    in `autodiff.residual`.
+    Wraps values in the outermost block of a kernel in `autodiff.residual`:
+    results of loops, branches, reductions and products, stored values,
+    conditions that take much arithmetic (a dropout's mask), and decisions
+    (integers and conditions that are computed from floats).
   }];
 }
 
 def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "mark the stores of states that a backward may read back";
   let description = [{
-    Where a loop carries a value and stores it in every iteration, in the body
-    itself, `autodiff.state` on the store holds the check that no element is
-    stored to twice. A backward reads it then, instead of a tape.
+    A loop may carry a value and store it in every iteration, directly in its
+    body. `autodiff.state` on that store holds the check that no element is
+    stored to twice. A backward then loads the value from there, and needs no
+    tape.
   }];
   let options = RepeatedOptions;
 }
@@ -23,10 +24,10 @@ def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp", Rewrit
 def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(RewritesCopy, ["Sites"])> {
   let summary = "derive the backward of a kernel";
   let description = [{
-    Adds `@<kernel>_bwd`: the primal values recomputed, then the adjoint of
-    every operation in reverse order. Memory is still abstract: cotangents are
-    taken with `autodiff.upstream`, gradients collected with
-    `autodiff.accumulate`.
+    Adds `@<kernel>_bwd`: the forward's values are computed again, then the
+    adjoint of every operation follows in reverse order. Memory is still
+    abstract: `autodiff.upstream` reads a cotangent, and `autodiff.accumulate`
+    adds to a gradient.
   }];
   let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions,
                             RepeatedOptions, [
@@ -39,21 +40,22 @@ def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(R
 def MarkLive : AutodiffPass<"autodiff-mark-live", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "note where contributions to gradients may be other than zero";
   let description = [{
-    A kernel may load from beyond a tensor what leads to nothing that it stores:
-    contributions are zero there, and `autodiff-mask-loads` has kept most of it
-    out of the loads. `autodiff.live` describes where each argument's may be
-    something else, as far as a launch can know, so that it can see whether that
-    is inside of the tensor.
+    A kernel may load from beyond a tensor's end as long as what it stores does
+    not depend on that. Contributions to the gradient are zero there, and
+    autodiff-mask-loads has masked most such loads. For each argument,
+    `autodiff.live` describes the addresses where contributions may be other
+    than zero, as far as a launch can compute them. The launch checks that they
+    are inside of the tensor.
   }];
 }
 
 def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp", RewritesCopy> {
-  let summary = "leave out what is stored where no gradient comes from";
+  let summary = "remove stores to arguments without a cotangent";
   let description = [{
-    The copy that is differentiated has no stores to arguments without a
-    cotangent (of integers, or those that nobody uses) which the kernel does not
-    read. What only these need (the maximum of a softmax, stored) is then free
-    to be anything.
+    In the copy that is differentiated, stores are removed if the argument has
+    no cotangent (integers, or outputs whose gradient nobody asks for) and the
+    kernel does not read it. Values that only these stores used (the maximum of
+    a softmax, stored) are then not outputs, and passes may replace them.
   }];
   let options = CotangentOptions;
 }
@@ -61,10 +63,9 @@ def IgnoreOutputs : AutodiffPass<"autodiff-ignore-outputs", "::mlir::ModuleOp", 
 def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "load only lanes that outputs depend on";
   let description = [{
-    Loads of the copy that is differentiated get masks that leave out elements
-    on which no output depends in any program: what is read of rows, say, that
-    are not stored. So they get no gradient, and nothing that memory holds there
-    reaches one.
+    Loads of the copy that is differentiated get masks for the elements on which
+    no output depends in any program, such as columns that are loaded and not
+    stored. Such elements get no gradient, and a NaN in them reaches none.
   }];
   let options = !listconcat(WantedOptions, CotangentOptions, AssumeOptions,
                             RepeatedOptions);
@@ -74,45 +75,50 @@ def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp", Re
   let summary = "turn inline assembly between differentiated values into arithmetic";
   let description = [{
     In the copy that is differentiated, PTX becomes operations on each element:
-    registers and predicates go, packed elements come apart, and what TTIR has
-    no operation for (approximations, other roundings) stays an instruction on
-    its own. The forward keeps the assembly, and so do values that carry no
-    derivative. Assembly that cannot be understood is an error.
+    registers and predicates disappear, and packed elements are separated.
+    Instructions that TTIR has no operation for (approximations, other
+    roundings) stay, each as inline assembly of its own. The forward keeps the
+    assembly, and so do values without a derivative. Assembly that cannot be
+    understood is an error.
   }];
   let options = !listconcat(WantedOptions, CotangentOptions);
 }
 
 def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
-  let summary = "give the tapes that are read a place in memory";
+  let summary = "replace tapes by buffers in memory";
   let description = [{
-    Every `autodiff.pop` that is still used becomes a load from a buffer that
-    the matching `autodiff.push` fills; pushes that nobody reads go.
+    An `autodiff.push` records a value of each iteration, and an `autodiff.pop`
+    reads one. Every pop that is still used becomes a load from a buffer that
+    the matching push fills. Other pushes are removed.
   }];
 }
 
 def Replay : AutodiffPass<"autodiff-replay", "::mlir::ModuleOp"> {
-  let summary = "run loops again where their tapes are read";
+  let summary = "run loops again instead of recording their iterations";
   let description = [{
-    In place of autodiff-tape where there is no memory: an `autodiff.pop` becomes
-    the result of a copy of the loop that runs up to the iteration that is read.
-    A loop of few iterations, and the one that reverses it, are taken apart.
+    An alternative to autodiff-tape that needs no memory: an `autodiff.pop`
+    becomes the result of a copy of the loop, which runs up to the iteration
+    that is read. If a loop has few iterations, it and the loop that reverses it
+    are unrolled.
   }];
 }
 
 def RecordMemory : AutodiffPass<"autodiff-record-memory", "::mlir::triton::FuncOp"> {
-  let summary = "mark what only this run of the primal can know";
+  let summary = "record values that the backward cannot compute again";
   let description = [{
-    Pushes what the kernel loads from memory that it stores to itself, what
-    atomic operations return, and what loops and branches decide by computed
-    floats. A backward pops these instead of computing them again.
+    Inserts an `autodiff.push` for what the kernel loads from memory that it
+    stores to, what atomic operations return, and the decisions of loops and
+    branches that depend on computed floats. The backward reads them by
+    `autodiff.pop`.
   }];
 }
 
 def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !listconcat(LooksAtOneBackward, ["Taped"])> {
   let summary = "let the forward write what it records";
   let description = [{
-    Every record that the backward still reads gets a buffer, which the
-    augmented forward (`@<kernel>_fwd`, made if there is none) fills.
+    Every `autodiff.push` of the forward whose pop is still used gets a buffer.
+    The augmented forward, `@<kernel>_fwd`, fills it; it is made if there is
+    none.
   }];
   let options = [
     Option<"allowed", "allowed", "bool", "true", "allow an augmented forward">
@@ -122,12 +128,13 @@ def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !lis
 def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
-    A minimum cut between what memory holds and what the adjoint needs, at the
-    outer level of the backward: cost is bytes moved, or that might be moved in
-    the time that arithmetic takes; what only a loop, branch, reduction or
-    product can compute must be saved or reloaded, and so must what is decided
-    by computed floats. The forward that saves is added as `@<kernel>_fwd`; values that the primal
-    stores anyway are reloaded from its outputs.
+    A minimum cut, in the outermost block of the backward, between values in
+    memory and values that the adjoint needs. The cost is in bytes: those that
+    are moved, or that could be moved in the time that arithmetic takes. Results
+    of loops, branches, reductions and products are saved or reloaded, and so
+    are decisions that depend on computed floats. The forward that saves values
+    is added as `@<kernel>_fwd`. Values that the user's kernel stores anyway are
+    loaded from its outputs.
   }];
   let options = [
     Option<"save", "save", "bool", "true", "allow an augmented forward">,

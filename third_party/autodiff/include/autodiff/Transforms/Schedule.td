@@ -3,11 +3,12 @@
 def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "read upstream gradients where they are";
   let description = [{
-    Where a kernel stores to each address of an output at most once, given a
-    check that the launch evaluates, and adds nothing to its gradient,
-    `autodiff.upstream` becomes a load from the caller's tensor. So it does
-    where a kernel loads an argument and then overwrites every element of it:
-    what it loaded is as another tensor then, and has a gradient of its own.
+    If a kernel stores to each address of an output at most once, given a check
+    that the launch evaluates, and adds nothing to its gradient, then
+    `autodiff.upstream` becomes a load from the caller's gradient tensor: no
+    copy that could be cleared is needed. The same holds where a kernel loads an
+    argument and then overwrites every element of it: the loaded tensor and the
+    stored one have separate gradients.
   }];
   let options = RepeatedOptions;
 }
@@ -15,32 +16,34 @@ def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp"
 def OrderLoops : AutodiffPass<"autodiff-order-loops", "::mlir::triton::FuncOp"> {
   let summary = "run loops of the backward in the forward's order";
   let description = [{
-    A loop whose iterations only add to sums and to gradients gives the same in
-    any order. It then counts up, as the primal's does.
+    If the iterations of a loop only add to sums and to gradients, their order
+    does not matter. Such a loop then counts up, like the forward's.
   }];
 }
 
 def CountUp : AutodiffPass<"autodiff-count-up", "::mlir::ModuleOp", LooksAtBackward> {
-  let summary = "let loops that go down go up";
+  let summary = "let loops that go backwards through memory go forwards";
   let description = [{
-    A primal loop that counts up but uses only numbers that fall, n − 1 − i, goes
-    through its memory from behind. If the backward's loops that contribute there
-    may run in any order, these and the primal's let the numbers rise instead, so
-    that iterations start at the same place in all programs.
+    A loop of the forward may count up and use only n − 1 − i, so that it goes
+    through memory backwards. If the backward's loops that contribute there may
+    run in any order, they and the forward's loop use i instead. Then iterations
+    start at the same place in all programs.
   }];
 }
 
 def Interchange : AutodiffPass<"autodiff-interchange", "::mlir::ModuleOp", LooksAtBackward> {
-  let summary = "make iterations programs, and programs iterations";
+  let summary = "exchange the grid with loops";
   let description = [{
-    A contribution in a parallel loop whose address depends on the iteration
-    and not on some part of the program ids (operands of products, keys and
-    values of attention) goes to a kernel of its own. There each program owns
-    an address: it stands for one iteration of the loop, and runs over all
-    programs that have it. What these would compute again and again is left for
-    it in scratch memory by the kernel that stays. Gradients that only an iteration
-    of one program contributes to follow, if that leaves a loop of the kernel
-    that stays with nothing to do: the tiles are read once for both.
+    In a loop whose iterations may run in any order, the address of a
+    contribution may depend on the iteration but not on all program ids
+    (operands of products; keys and values of attention). Such a contribution
+    gets a kernel of its own, in which each program owns an address: it stands
+    for one iteration, and loops over the programs that had it. So it can add in
+    registers and store once. Values that it would compute again for each of
+    them are stored by the first kernel in scratch memory. Contributions that
+    belong to one iteration of one program move to the new kernel, too, if a
+    loop of the first one then has nothing left to do: tiles are loaded once for
+    both.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
@@ -49,11 +52,12 @@ def Interchange : AutodiffPass<"autodiff-interchange", "::mlir::ModuleOp", Looks
 }
 
 def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp", LooksAtBackward> {
-  let summary = "let few programs do the work of many, and sum on the way";
+  let summary = "let few programs do the work of many, with sums in registers";
   let description = [{
-    Where all programs contribute to the same addresses (weights of a norm, a
-    bias), each of few programs runs over its part of them with the sums in
-    registers, and stores them as one of several partial sums.
+    All programs may contribute to the same addresses (weights of a norm, a
+    bias). Then a few programs loop over the work of all. Each keeps the sums in
+    registers, and stores them as one of several partial sums, which the runtime
+    adds up.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
@@ -66,13 +70,15 @@ def Persist : AutodiffPass<"autodiff-persist", "::mlir::ModuleOp", LooksAtBackwa
 def LowerAccumulates : AutodiffPass<"autodiff-lower-accumulates", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "decide how contributions to a gradient meet";
   let description = [{
-    Lowers `autodiff.accumulate`, and `autodiff.upstream` where it is left, to
-    stores and atomics on gradient buffers. A gradient whose addresses are
-    distinct across programs and iterations, given checks that the launch
-    evaluates, is stored (into cleared memory where data decide which addresses
-    are touched). Where those of several contributions are, but not all
-    together, they take turns: the first one stores, and later ones add, in
-    later kernels or behind a barrier. Others are added atomically in f32.
+    Lowers `autodiff.accumulate`, and what is left of `autodiff.upstream`, to
+    stores and atomics on gradient buffers.
+
+    If the addresses are distinct across programs and iterations, given checks
+    that the launch evaluates, the gradient is stored: into cleared memory if
+    data decide which addresses are touched. If the addresses of each of several
+    contributions are distinct, but not those of all together, they take turns:
+    the first one stores, and later ones add without atomics, in later kernels
+    or behind a barrier. All others are added atomically in f32.
   }];
   let options = [
     ListOption<"atomic", "atomic", "unsigned",
@@ -85,13 +91,14 @@ def LowerAccumulates : AutodiffPass<"autodiff-lower-accumulates", "::mlir::Modul
 }
 
 def ConfineGradients : AutodiffPass<"autodiff-confine-gradients", "::mlir::ModuleOp", LooksAtBackward> {
-  let summary = "keep gradients inside of their buffers";
+  let summary = "keep accesses to gradients inside of their buffers";
   let description = [{
-    A kernel may load from anywhere, also where there is no tensor. Where its
-    addresses are sums whose extent a launch knows, it makes the buffer of the
-    gradient large enough. The others, which memory holds, say, are compared
-    with the ends of the buffer, run by run (`Runs.h`), before something is
-    stored or added there. What is outside is nobody's gradient.
+    A kernel may load from anywhere, also outside of its tensors. Where a launch
+    can compute how far its addresses reach, it makes the gradient's buffer
+    large enough. Other addresses, such as those that are loaded from memory,
+    are compared with the ends of the buffer, run by run (`Runs.h`), and stores
+    and additions outside are masked. There is no tensor there whose gradient
+    they could be.
   }];
   let options = [
     Option<"masks", "masks", "bool", "true",
@@ -122,18 +129,19 @@ def TallySums : AutodiffPass<"autodiff-tally-sums", "::mlir::ModuleOp", LooksAtB
 }
 
 def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::FuncOp"> {
-  let summary = "take program ids apart into places";
+  let summary = "replace programs' places by arithmetic on program ids";
 }
 
 def AskNext : AutodiffPass<"autodiff-ask-next", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "say which plan to ask for where this one does not do";
   let description = [{
-    A plan is for the launches that pass its checks. `autodiff.next` is for the
-    others, and for those that allow of a better plan: steps in order of
-    priority, of which the first one counts in which anything holds of a launch.
-    What is asked for is then changed by all of that step that holds. Every
-    change goes one way, so that no request comes again: flags are set, lists
-    grow, and axes are taken, then given up.
+    A plan is for launches that pass its checks. `autodiff.next` is for the
+    others, and for launches that could have a better plan. It lists steps in
+    order of priority. A step is a list of conditions, each with a change of the
+    request. The first step with a condition that holds counts, and all its
+    changes whose conditions hold are made. Changes go one way, so that no
+    request comes twice: flags are set, lists grow, and axes are taken, then
+    given up.
   }];
   let options = [
     Option<"assume", "assume", "bool", "true", "something may be assumed">,
@@ -156,16 +164,17 @@ def ListLaunches : AutodiffPass<"autodiff-list-launches", "::mlir::ModuleOp"> {
 def TrimOperands : AutodiffPass<"autodiff-trim-operands", "::mlir::ModuleOp"> {
   let summary = "drop what no kernel of a plan uses";
   let description = [{
-    Arguments of the primal and buffers that a kernel does not use, for which
-    the runtime would have to keep memory, and what the plan says of operands
-    that no kernel takes. Other buffers are numbered anew.
+    Removes arguments of the user's kernel and buffers that a kernel does not
+    use, so that the runtime need not keep memory for them, and what the plan
+    says of operands that no kernel takes. The buffers that stay are numbered
+    anew.
   }];
 }
 
 def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Unsized"])> {
-  let summary = "hand kernels the sizes that the host knows";
+  let summary = "pass the sizes that the host computes to kernels";
   let description = [{
-    `autodiff.size` becomes an argument. Counters that no size depends on go,
-    and with the last one the counting kernel.
+    `autodiff.size` becomes an argument of the kernel. Counters that no size
+    depends on are removed, and with the last one the counting kernel.
   }];
 }

@@ -12,6 +12,6 @@ def Cleanup : AutodiffPass<"autodiff-cleanup", "::mlir::ModuleOp"> {
   let summary = "remove what passes have left behind in kernels";
   let description = [{
     Simplifies, canonicalizes and eliminates common subexpressions. A kernel
-    that is as the last cleanup found and left it is not looked at again.
+    that has not changed since the last cleanup is skipped.
   }];
 }

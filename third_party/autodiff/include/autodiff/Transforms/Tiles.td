@@ -3,31 +3,33 @@
 def FactorProducts : AutodiffPass<"autodiff-factor-products", "::mlir::triton::FuncOp"> {
   let summary = "take a common operand out of a sum of products";
   let description = [{
-    Where a loop sums products of which one operand is the same in all
-    iterations, it sums the other one, a small tile, and one product after the
-    loop does. What is rounded to be multiplied is summed before; a sum of
-    what is exact in bfloat16 is multiplied in two parts. Not in half precision,
-    where the sum might be beyond the range.
+    A loop that sums products with an operand B that is the same in all
+    iterations, Σ AᵢB, sums Aᵢ instead, a small tile, and multiplies by B once
+    after the loop. Aᵢ is summed before it is rounded to B's type. If the Aᵢ
+    were exact in bfloat16, their sum is multiplied in two bfloat16 parts. This
+    is not done in half precision, where the sum might overflow.
   }];
 }
 
 def OrientDots : AutodiffPass<"autodiff-orient-dots", "::mlir::triton::FuncOp"> {
-  let summary = "compute tiles the way that products want them";
+  let summary = "compute tiles in the layout that products want";
   let description = [{
-    Products take computed tiles as first operands, and tiles between products
-    are computed transposed where that saves transposing them in registers.
+    A tile that is computed becomes the first operand of a product. A tile
+    between two products is computed transposed where that saves a transposition
+    in registers.
   }];
 }
 
 def ChooseTiles : AutodiffPass<"autodiff-choose-tiles", "::mlir::ModuleOp"> {
   let summary = "give interchanged kernels tiles that suit their products";
   let description = [{
-    The forward's tiles need not suit kernels in which iterations are programs.
-    Where a digit of the programs and a position in tiles form one index, a
-    program does the work of several neighbours with tiles as long as theirs
-    together. Where a loop sums products over tiles, it goes over them in
-    shorter pieces. Longer tiles come as variants, each for launches whose
-    numbers of programs it divides, and in which its loops of products run.
+    In an interchanged kernel, iterations of the forward's loop are programs,
+    and the forward's tile sizes need not suit it. If an index is made of a
+    program's number and a position in a tile, `pid * 64 + lane`, one program
+    does the work of several neighbours with a longer tile. If a loop sums
+    products over a tile's axis, it goes over that axis in shorter pieces.
+    Longer tiles are variants: kernels for launches whose numbers of programs
+    they divide, and in which the loops of products run.
   }];
   let options = [
     Option<"widen", "widen", "unsigned", "4", "the largest factor; 1 for none">
@@ -37,108 +39,116 @@ def ChooseTiles : AutodiffPass<"autodiff-choose-tiles", "::mlir::ModuleOp"> {
 def DivideTiles : AutodiffPass<"autodiff-divide-tiles", "::mlir::ModuleOp"> {
   let summary = "let programs go over tiles in pieces that fit";
   let description = [{
-    A backward holds more tiles than the forward. Where those of a kernel without
-    control flow need far more registers than there are, it goes over the longest
-    axis of its tiles in pieces: once for what it stores and adds up, and again
-    for what takes the sums. Where products need more shared memory than there
-    is, a kernel, or the body of one of its loops, goes over one of the axes of
-    their tiles in pieces: products that sum over it add up, others make parts
-    of their results. Where one axis is not enough, pieces are divided again.
+    A backward has more live tiles than the forward. If those of a kernel
+    without control flow need far more registers than there are, it goes over
+    the longest axis of its tiles in pieces: once for what it stores and sums
+    up, and again for what uses the sums. If products need more shared memory
+    than there is, a kernel, or the body of one of its loops, goes over one axis
+    of their tiles in pieces: products that sum over the axis are added up, and
+    others compute parts of their results. If one axis is not enough, pieces are
+    divided again.
   }];
 }
 
 def OrderProducts : AutodiffPass<"autodiff-order-products", "::mlir::triton::FuncOp"> {
   let summary = "compute products in an order that saves shared memory";
   let description = [{
-    Where the products of a kernel need more shared memory than there is, one
-    comes as soon as its operands are there, or waits until its result is
-    needed, if that saves some: its operands do not lie beside those of others.
+    If the products of a kernel need more shared memory than there is, a product
+    is moved up to where its operands are computed, or down to where its result
+    is used, if that saves memory: its operands are then not in shared memory at
+    the same time as those of other products.
   }];
 }
 
 def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::ModuleOp"> {
   let summary = "choose the warps and stages that tiles need";
   let description = [{
-    For loops of products as many warps as the tiles between products need
-    registers, and as many pipeline stages as shared memory holds. Other kernels
-    are launched like the forward, but with warps enough for the tiles that are
-    live at a time; with no more if few programs do the work of many in a loop.
+    A loop of products gets as many warps as have registers for the tiles
+    between products, and as many pipeline stages as fit into shared memory.
+    Other kernels get the forward's options, but enough warps for the tiles that
+    are live at a time; no more than the forward if few programs do the work of
+    many in a loop.
   }];
 }
 
 def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::FuncOp"> {
   let summary = "let loops without products read ahead";
   let description = [{
-    Triton pipelines the loads of a loop without products where `tt.num_stages`
-    asks for it. Loops get it that neither write what they read nor contain
-    others, with stages for as many bytes as hide the latency of memory.
+    Triton pipelines the loads of a loop without products only if
+    `tt.num_stages` asks for it. Innermost loops that do not write what they
+    read get the attribute, with enough stages for the bytes in flight to hide
+    the latency of memory.
   }];
 }
 
 def PowersOfTwo : AutodiffPass<"autodiff-powers-of-two", "::mlir::triton::FuncOp"> {
   let summary = "compute exponentials relative to a row's number as powers of two";
   let description = [{
-    In backward kernels e^(x−m) of tiles in float32, with an m that is repeated
+    In backward kernels, e^(x−m) of float32 tiles, with an m that is broadcast
     along an axis, becomes 2^((x−m)·log₂e), which takes fewer instructions.
-    Exponentials that something is compared with stay as they are.
+    Exponentials that are compared with something stay as they are, since bits
+    matter there.
   }];
 }
 
 def LoadEarly : AutodiffPass<"autodiff-load-early", "::mlir::triton::FuncOp"> {
-  let summary = "load before the reductions that a load need not wait for";
+  let summary = "hoist loads above reductions that they do not depend on";
   let description = [{
-    Loads at the outer level of a backward kernel that depend on no result of a
-    reduction or scan go to before it, with what computes their addresses and
-    masks. They stay behind what may write to memory, and behind loops and
-    branches, during which registers would hold what was loaded.
+    In the outermost block of a backward kernel, loads that do not depend on a
+    reduction or scan move above it, with the operations that compute their
+    addresses and masks. They do not move above operations that may write to
+    memory, nor above loops and branches, which would have to keep the loaded
+    values in registers.
   }];
 }
 
 def SumRuns : AutodiffPass<"autodiff-sum-runs", "::mlir::triton::FuncOp"> {
-  let summary = "add at once what neighbours in a tile add to an address";
+  let summary = "sum lanes of a tile that add to the same address";
   let description = [{
-    Where an address only depends on the quotient of a position (the channel of a
-    pixel), neighbours share it. If a tile has few quotients, which the program
-    looks at, the lanes of each are summed, and added once.
+    An address may depend on a position only through its quotient, `p[i //
+    pixels]` (the channel of a pixel). Neighbouring lanes then have the same
+    address. If a tile has few distinct quotients, as the program finds out when
+    it runs, the lanes of each are summed, and added once.
   }];
 }
 
 def DeferReductions : AutodiffPass<"autodiff-defer-reductions", "::mlir::triton::FuncOp"> {
   let summary = "sum along axes after a loop, not in each of its iterations";
   let description = [{
-    Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ): a loop that adds up sums along an axis of tiles
-    carries the sum of the tiles, if there are registers for it.
+    Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ): a loop that adds up reductions of tiles carries the
+    sum of the tiles instead, if there are registers for it. The reduction is
+    done once, after the loop.
   }];
 }
 
 def SplitMasks : AutodiffPass<"autodiff-split-masks", "::mlir::triton::FuncOp"> {
   let summary = "divide loops of products where masks begin or cease to hold";
   let description = [{
-    A selection by a comparison of the induction variable with the lanes of a
-    tile (causal masks, windows, tails) takes everything in all iterations from
-    one on, or below one. The loop becomes two or three, of which one does
-    without the comparison.
+    A selection may compare the induction variable with the lanes of a tile
+    (causal masks, windows, tails). From some iteration on, or below one, the
+    condition is true in all lanes. The loop is split there into two or three,
+    and one of them does without the comparison.
   }];
 }
 
 def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
   let summary = "let matrix instructions overlap in loops that may not run";
   let description = [{
-    A loop that sums products gets a branch that is taken if it runs. One that
-    goes on with what such a branch has left starts from it plus a zero that
-    the compiler does not know.
+    A loop that sums products is put into a branch that is taken if the loop
+    runs. If a loop continues a sum that such a branch yields, it starts from
+    that plus a zero that the compiler does not recognise as one.
   }];
 }
 
 def CheckBounds : AutodiffPass<"autodiff-check-bounds", "::mlir::ModuleOp"> {
   let summary = "check every access of a derived kernel";
   let description = [{
-    For debugging. Every pointer argument gets two more, the addresses between
-    which its memory lies. Lanes of loads, stores and atomics that go outside
-    are switched off, and the first such access is noted in a buffer of
-    violations, by its number in the `accesses` of its launch. In a forward, each element
-    of an output is claimed, with the bits that are stored, by the program that
-    stores to it; there, the first race is noted: an element that another program
-    has claimed, or another lane at the same time, with other bits.
+    For debugging. Every pointer argument gets two more arguments, the addresses
+    between which its memory lies. Lanes of loads, stores and atomics that are
+    outside are masked, and a buffer of violations gets the first of them, by
+    its number in the `accesses` of its launch. In a forward, the program that
+    stores to an element of an output also notes, in a second buffer, that it
+    did, and the bits. The first race is noted there: an element to which
+    another program, or another lane at the same time, has stored other bits.
   }];
 }

@@ -1,7 +1,7 @@
 //===- Assembly.cpp - Single instructions of GPUs -------------------------===//
 //
-// As PTX defines them: rounding, subnormal numbers, and where an approximation
-// is not one.
+// As PTX defines them: rounding, subnormal numbers, and results that are
+// special in spite of an approximation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ static Value makeNumber(OpBuilder &b, Location loc, Type type,
   return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, converted));
 }
 
-/// Zero of its sign for what is smaller than the normal numbers of `format`.
+/// Flushes numbers smaller than the normal ones of `format` to zero, with their
+/// sign.
 static Value flush(OpBuilder &b, Location loc, Value x, FloatType format) {
   Value smallest =
       makeNumber(b, loc, x.getType(),
@@ -39,9 +40,9 @@ static Value flush(OpBuilder &b, Location loc, Value x, FloatType format) {
   return arith::SelectOp::create(b, loc, isSmall, signedZero, x);
 }
 
-/// Whether a product or fused sum that was rounded to a normal number is
-/// smaller than all of them when it is rounded as if there were smaller
-/// exponents, too. GPUs flush that.
+/// Whether a product or fused sum was rounded up to the smallest normal number,
+/// but with an unbounded exponent range would have stayed below it. GPUs flush
+/// such a result.
 static Value roundsUpToNormal(OpBuilder &b, Location loc, Value result,
                               ValueRange operands,
                               llvm::function_ref<Value(ValueRange)> compute) {
@@ -53,7 +54,7 @@ static Value roundsUpToNormal(OpBuilder &b, Location loc, Value result,
     return arith::CmpFOp::create(b, loc, how, x, y);
   };
   auto size = [&](Value x) -> Value { return math::AbsFOp::create(b, loc, x); };
-  // The smaller factor of such a product has room for the scale.
+  // The smaller factor can be scaled without overflow.
   SmallVector<Value> scaled(operands);
   Value isFirst =
       compare(CmpFPredicate::OLT, size(operands[0]), size(operands[1]));
@@ -70,13 +71,13 @@ static Value roundsUpToNormal(OpBuilder &b, Location loc, Value result,
       compare(CmpFPredicate::OLT, size(compute(scaled)), number(0x1p-62)));
 }
 
-/// Rounded to the next number of `to` in a direction.
+/// Rounds to the next number of `to` in a direction.
 static Value convertDirected(OpBuilder &b, Location loc, Value x,
                              FloatType from, FloatType to, Rounding rounding) {
   Value near = convertFloat(b, loc, x, from, to, /*towardZero=*/true);
   if (rounding == Rounding::TowardZero)
     return near;
-  // One further from zero where zero was in the other direction.
+  // If zero was in the other direction, takes the next number away from zero.
   Value back = convertFloat(b, loc, near, to, from);
   Value missed = arith::CmpFOp::create(
       b, loc,
@@ -90,7 +91,7 @@ static Value convertDirected(OpBuilder &b, Location loc, Value x,
       b, loc, to, arith::SelectOp::create(b, loc, missed, further, pattern));
 }
 
-/// Ten bits behind the point; a tie goes away from zero, or to even.
+/// Rounds to ten fractional bits; a tie goes away from zero, or to even.
 static Value roundToTf32(OpBuilder &b, Location loc, Value x,
                          Rounding rounding) {
   constexpr int dropped = 13;
@@ -114,7 +115,7 @@ static Value roundToTf32(OpBuilder &b, Location loc, Value x,
   Value rounded =
       arith::AndIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, half),
                             number(-(1 << dropped)));
-  // Infinity and NaN have no digits to round.
+  // Infinity and NaN are not rounded.
   Value infinity =
       makeNumber(b, loc, x.getType(), APFloat::getInf(APFloat::IEEEsingle()));
   Value isFinite = arith::CmpFOp::create(
@@ -124,7 +125,7 @@ static Value roundToTf32(OpBuilder &b, Location loc, Value x,
       arith::BitcastOp::create(b, loc, b.getF32Type(), rounded), x);
 }
 
-/// a · (1/b), whose second factor is flushed to zero for a large b.
+/// a · (1/b), where 1/b is flushed to zero for a large b.
 static Value divideApproximately(OpBuilder &b, Location loc, Value quotient,
                                  Value x, Value y) {
   Value limit = makeNumber(b, loc, y.getType(), APFloat(0x1p126));

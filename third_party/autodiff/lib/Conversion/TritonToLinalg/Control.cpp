@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::autodiff::cpu;
 namespace tt = mlir::triton;
 
-/// Makes `to`, values of TTIR, stand for `from`, in converted types.
+/// Maps `from`, values of TTIR, to values of converted types in `to`.
 void Lowering::bindResults(ValueRange from, ValueRange to, size_t next) {
   for (Value value : to) {
     if (isPointerTile(value.getType()))
@@ -26,7 +26,7 @@ void Lowering::bindArguments(ValueRange from, Block::BlockArgListType to) {
   bindResults(from, ValueRange(to));
 }
 
-/// Appends what stands for `values`.
+/// Appends the converted values of `values`.
 void Lowering::appendOperands(ValueRange values,
                               SmallVectorImpl<Value> &operands) {
   for (Value value : values) {
@@ -47,7 +47,7 @@ Value Lowering::copyTensor(Value tensor) {
       /*dynamicSizes=*/ValueRange(), /*copy=*/tensor);
 }
 
-/// The tensor that `tensor` was computed in, as far back as can be told.
+/// The tensor that `tensor` is an update of, as far back as is known.
 static Value findOrigin(Value tensor) {
   while (auto result = dyn_cast<OpResult>(tensor)) {
     Operation *op = result.getOwner();
@@ -61,16 +61,16 @@ static Value findOrigin(Value tensor) {
   return tensor;
 }
 
-/// Whether the tensor was computed in the memory that loops carry it in.
+/// Whether the tensor was computed in the memory of a carried tensor.
 static bool isInPlace(Value tensor, Value destination,
                       const LoweringOptions &options) {
   return tensor == destination ||
          (!options.copyCarried && findOrigin(tensor) == destination);
 }
 
-/// Moves tensors to the memory that a loop carries them in. What lies in some
-/// loop's other carried tensor, which may be about to change, is copied before
-/// anything is moved.
+/// Copies tensors to the memory in which a loop carries them. A tensor that is
+/// in the memory of another carried one, which may be overwritten, is copied
+/// first.
 void Lowering::moveInto(MutableArrayRef<Value> values,
                         ArrayRef<Value> destinations) {
   SmallVector<bool> moves;
@@ -104,8 +104,8 @@ void Lowering::lowerFor(scf::ForOp op) {
   Location loc = op.getLoc();
   unsigned count = op.getNumRegionIterArgs();
 
-  // Initial values. A tile that only moves is carried as its distance, a
-  // pointer tile as its base.
+  // Initial values. A tile that a loop only moves is carried as a distance, and
+  // a tile of pointers as its base.
   SmallVector<Value> inits;
   for (unsigned i = 0; i < count; ++i) {
     Value init = op.getInitArgs()[i];
@@ -154,7 +154,7 @@ void Lowering::lowerFor(scf::ForOp op) {
   lowerBlock(*op.getBody());
 
   SmallVector<Value> yields;
-  // Carried tiles: which, and where they stand among the yielded values.
+  // The carried tiles, and their positions among the yielded values.
   SmallVector<std::pair<unsigned, size_t>> tiles;
   auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
   for (unsigned i = 0; i < count; ++i) {
@@ -180,8 +180,9 @@ void Lowering::lowerFor(scf::ForOp op) {
       yields.push_back(getScalar(value));
     }
   }
-  // Tiles last, and all of them computed before the first is moved. A tile may
-  // be computed where the old one lies unless another one still needs that.
+  // Tiles come last, and all are computed before the first is copied. A tile
+  // may be computed in the memory of the old one unless another one still reads
+  // that.
   auto canReplace = [&](unsigned index) {
     return !options.copyCarried && llvm::none_of(tiles, [&](auto other) {
       return other.first != index && dependsOn(yield.getOperand(other.first),
@@ -228,7 +229,7 @@ void Lowering::lowerIf(scf::IfOp op) {
   bindResults(branch.getResults(), op.getResults());
 }
 
-/// A value to stand where none is needed yet.
+/// A dummy value, where none is needed yet.
 static Value createPlaceholder(OpBuilder &builder, Location loc, Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     return bufferization::AllocTensorOp::create(builder, loc, tensor,
@@ -236,10 +237,10 @@ static Value createPlaceholder(OpBuilder &builder, Location loc, Type type) {
   return ub::PoisonOp::create(builder, loc, type);
 }
 
-/// Bufferization wants what the condition forwards, and what an iteration
-/// yields, in the memory of the argument at its position. So all regions get
-/// the same arguments: what the loop carries, then what else the condition
-/// forwards.
+/// Bufferization requires that values which the condition forwards, and which
+/// an iteration yields, are in the memory of the argument at the same position.
+/// So all regions get the same arguments: the carried values, then further
+/// values that the condition forwards.
 void Lowering::lowerWhile(scf::WhileOp op) {
   Location loc = op.getLoc();
   Block *oldBefore = op.getBeforeBody();
@@ -257,7 +258,7 @@ void Lowering::lowerWhile(scf::WhileOp op) {
     return argument && argument.getOwner() == oldBefore;
   };
   SmallVector<Type> types;
-  // Where in the arguments each forwarded value begins.
+  // For each forwarded value, where it begins among the arguments.
   SmallVector<size_t> starts;
   SmallVector<Value> computed;
   for (Value value : condition.getArgs()) {

@@ -1,9 +1,9 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
 //
 // Operands are converted to the accumulator's type when they are built, so that
-// products are exact. A block of the result is kept in vector registers while
-// the innermost loop runs over k: every step multiplies one element of each of
-// the block's rows of `a` by a piece of a row of `b`.
+// products are exact. A block of the result stays in vector registers while the
+// innermost loop runs over k. Each step multiplies one element of each of the
+// block's rows of `a` by a vector of a row of `b`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +113,8 @@ private:
   }
 
   Value buildBlock(Value accumulator, ArrayRef<Value> indices) {
-    // From zero, so that the rounding errors of a long sum over several tiles
-    // grow with the number of tiles, not of elements.
+    // Starts from zero, so that rounding errors of a long sum over several
+    // tiles grow with the number of tiles, not of elements.
     Value zero =
         arith::ConstantOp::create(b, loc, vector, b.getZeroAttr(vector));
     SmallVector<Value> sums(rows, zero);
@@ -152,7 +152,7 @@ private:
   Value lhs, rhs;
   Type element;
   VectorType vector;
-  /// Extents of the result, and what each of its loops advances by.
+  /// Extents of the result, and the step of each of its loops.
   SmallVector<int64_t> sizes, steps;
   int64_t depth, rows, columns;
 };
@@ -176,9 +176,10 @@ void Lowering::lowerDot(tt::DotOp op) {
   Value destination =
       element == resultElement ? findDestination(result) : Value();
   Value accumulator = getTensorAs(op.getC(), element, destination);
-  // Bufferization takes the first row that is written for all of a square tile:
-  // it would not copy an accumulator that is needed again. That none is, is
-  // only sure of one that a loop carries for this alone, or that is made here.
+  // For a square tile, bufferization mistakes the first row that is written for
+  // the whole tile, and does not copy an accumulator that is needed again. It
+  // certainly is not needed if a loop carries it for this alone, or if it is
+  // made here.
   bool isOurs = isa<BlockArgument>(op.getC())
                     ? op.getC().hasOneUse()
                     : !destination && !placement.isStored(op.getC());

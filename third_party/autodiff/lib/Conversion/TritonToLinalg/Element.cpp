@@ -56,8 +56,8 @@ Value Element::read(Location loc, Value tensor, Type elementType,
 // Indices of rearranging operations
 //===----------------------------------------------------------------------===//
 
-/// Row-major. Runs of dimensions with equal sizes of both shapes map onto each
-/// other; within a run the position is linearized and taken apart again.
+/// Row-major. Groups of dimensions with equal sizes in both shapes map onto
+/// each other; within a group, the position is linearized and split again.
 SmallVector<Value> Element::mapReshape(Location loc, ArrayRef<int64_t> from,
                                        ArrayRef<int64_t> to,
                                        ArrayRef<Value> indices) {
@@ -194,7 +194,7 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
     return get(split.getSrc(), inner);
   }
   if (auto cat = dyn_cast<tt::CatOp>(op)) {
-    // The side that the index is not in is read at a clamped one.
+    // The side that the index is not in is read at a clamped index.
     int64_t size = asTile(cat.getLhs().getType()).getDimSize(0);
     SmallVector<Value> left(indices), right(indices);
     Value bound = getIndex(loc, size);
@@ -236,9 +236,9 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
 // Addresses
 //===----------------------------------------------------------------------===//
 
-/// An offset in 64 bits. Sums and products are taken in 64 bits from their
-/// terms on: where offsets are contiguous that must show, and an offset that
-/// overflows addresses nothing.
+/// An offset in 64 bits. Terms are extended before they are added and
+/// multiplied: so contiguous offsets are recognised, and an offset that
+/// overflows is undefined anyway.
 Value Element::extend(Value tile, ArrayRef<Value> indices) {
   Location loc = tile.getLoc();
   IntegerType wide = builder.getI64Type();

@@ -1,7 +1,7 @@
 //===- Elementwise.cpp - One element of an elementwise operation ----------===//
 //
-// What GPUs define and LLVM leaves undefined is defined here: division by zero,
-// shifts by too much, floats out of an integer's range.
+// Defines what GPUs define and LLVM leaves undefined: division by zero, shifts
+// by too much, floats out of an integer's range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@ static Value makeInteger(OpBuilder &b, Location loc, Type type, int64_t value) {
 // Integers
 //===----------------------------------------------------------------------===//
 
-/// Quotient and remainder. A zero divisor gives all ones and the dividend, as
-/// on GPUs; the processor would trap. Up to 32 bits the quotient is computed in
-/// f64, exactly: that vectorizes.
+/// Quotient and remainder. For a zero divisor, they are all ones and the
+/// dividend, as on GPUs; the processor would trap. Up to 32 bits, the quotient
+/// is computed in f64, exactly, since that vectorizes.
 static Value lowerDivision(OpBuilder &b, Operation *op, Value x, Value y) {
   Location loc = op->getLoc();
   Type type = x.getType();
@@ -61,11 +61,11 @@ static Value lowerDivision(OpBuilder &b, Operation *op, Value x, Value y) {
       return arith::UIToFPOp::create(b, loc, f64, v);
     };
     Value real = arith::DivFOp::create(b, loc, toFloat(x), toFloat(safe));
-    // In 64 bits the quotient of the smallest number by -1 has room.
+    // 64 bits can hold the quotient of the smallest number by -1.
     Value wide = arith::FPToSIOp::create(b, loc, i64, real);
     quotient = arith::TruncIOp::create(b, loc, type, wide);
   } else if (isSigned) {
-    // The smallest number has no negative: divide by -1 through a subtraction.
+    // The smallest number has no negative: division by -1 is a subtraction.
     Value isMinusOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                              y, makeInteger(b, loc, type, -1));
     Value divisor = arith::SelectOp::create(b, loc, isMinusOne,
@@ -83,7 +83,7 @@ static Value lowerDivision(OpBuilder &b, Operation *op, Value x, Value y) {
   return arith::SubIOp::create(b, loc, x, product);
 }
 
-/// Shifts by the width or more give what shifting bit by bit would.
+/// Shifts by the width or more give the same as shifting bit by bit.
 static Value lowerShift(OpBuilder &b, Operation *op, Value x, Value amount) {
   Location loc = op->getLoc();
   Type type = x.getType();
@@ -119,7 +119,7 @@ static Value lowerMulHi(OpBuilder &b, Location loc, Value x, Value y) {
 // Floats
 //===----------------------------------------------------------------------===//
 
-/// Saturates, and takes NaN to zero, as GPUs do. Narrow results are the low
+/// Saturates, and converts NaN to zero, as GPUs do. Narrow results are the low
 /// bits of a 32-bit conversion.
 static Value lowerFloatToInt(OpBuilder &b, Operation *op, Value x) {
   Location loc = op->getLoc();
@@ -140,7 +140,7 @@ static Value lowerFloatToInt(OpBuilder &b, Operation *op, Value x) {
 static Value lowerIntToFloat(OpBuilder &b, Operation *op, Value x) {
   Location loc = op->getLoc();
   auto to = cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
-  // Enough bits that the first rounding cannot disturb the second one.
+  // Enough bits for the second rounding to be right after the first one.
   FloatType computed =
       to.getWidth() < 32 && x.getType().getIntOrFloatBitWidth() > 16
           ? FloatType(Float64Type::get(b.getContext()))
@@ -187,8 +187,8 @@ static Value lowerBitcast(OpBuilder &b, Location loc, Value x, Type to) {
   return arith::BitcastOp::create(b, loc, to, x);
 }
 
-/// The function of the C library for operations that MLIR would expand into
-/// less accurate ones.
+/// The function of the C library for operations whose expansion in MLIR is less
+/// accurate.
 static StringRef getLibmName(Operation *op) {
   if (isa<math::ExpM1Op>(op))
     return "expm1";
@@ -197,8 +197,8 @@ static StringRef getLibmName(Operation *op) {
   return "";
 }
 
-/// The same operation on scalars, in f32 where its type is narrower, with the
-/// result rounded.
+/// The same operation on scalars. For narrower types, it is computed in f32 and
+/// rounded.
 static Value cloneScalar(Lowering &lowering, OpBuilder &b, Operation *op,
                          ValueRange operands) {
   Location loc = op->getLoc();

@@ -1,6 +1,6 @@
 //===- Libdevice.cpp - Functions of device libraries ----------------------===//
 //
-// `__nv_expf` and the like. Those that MLIR's math dialect has become its
+// `__nv_expf` and the like. Functions of MLIR's math dialect become its
 // operations, which vectorize; the others call the C library or our runtime.
 //
 //===----------------------------------------------------------------------===//
@@ -62,8 +62,8 @@ static StringRef findOperation(StringRef name) {
       .Default("");
 }
 
-/// Whether the C library has the function under its own name, with an `f`
-/// behind it for f32.
+/// Whether the C library has a function of this name, with an `f` behind it for
+/// f32.
 static bool isInLibm(StringRef name) {
   static const llvm::StringSet<> names = {
       "acos",    "acosh", "asin", "asinh",     "atan",      "atan2",  "atanh",
@@ -74,7 +74,8 @@ static bool isInLibm(StringRef name) {
   return names.contains(name);
 }
 
-/// Whether the runtime has it, likewise, behind `tad_`.
+/// Whether the runtime has a function of this name, with `tad_` in front and an
+/// `f` behind it for f32.
 static bool isInRuntime(StringRef name) {
   static const llvm::StringSet<> names = {
       "cospi",    "cyl_bessel_i0", "cyl_bessel_i1", "erfcinv", "erfcx",
@@ -84,7 +85,7 @@ static bool isInRuntime(StringRef name) {
   return names.contains(name);
 }
 
-/// The conversion of a float to an integer, "s" or "u" for its sign; or "".
+/// For a conversion of floats to integers, "s" or "u" for its sign; or "".
 static StringRef findIntegerConversion(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
       .Cases({"float2int", "float2ll", "double2int", "double2ll"}, "s")
@@ -133,7 +134,7 @@ static Value convertToInteger(OpBuilder &b, Location loc, StringRef symbol,
       .getResult(0);
 }
 
-/// The answer to a question about a float: isnan, isinf, isfinite or signbit.
+/// The result of isnan, isinf, isfinite or signbit.
 static Value classify(OpBuilder &b, Location loc, StringRef name, Type result,
                       Value x) {
   auto type = cast<FloatType>(x.getType());

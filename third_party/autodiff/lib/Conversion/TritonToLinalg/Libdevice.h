@@ -14,7 +14,7 @@ namespace mlir::autodiff::cpu {
 Value lowerFunction(Lowering &lowering, OpBuilder &b, Location loc,
                     StringRef name, Type result, ValueRange operands);
 
-/// The same, of an exact operation that is rounded in a direction.
+/// The same for an exact operation that rounds in a direction.
 Value lowerRounded(Lowering &lowering, OpBuilder &b, Location loc,
                    StringRef name, PtxInstruction::Rounding rounding,
                    FloatType type, ValueRange operands);

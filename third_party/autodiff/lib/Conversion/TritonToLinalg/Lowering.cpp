@@ -20,7 +20,7 @@ void Lowering::fail(Operation *op, const Twine &reason) {
                              << op->getName() << "'";
   if (!reason.isTriviallyEmpty())
     error << " " << reason.str();
-  // What uses them wants a base.
+  // Users of a tile of pointers need its base.
   for (Value result : op->getResults())
     if (isPointerTile(result.getType()))
       bases[result] = getOpaqueNull(builder, op->getLoc());
@@ -31,7 +31,7 @@ Value Lowering::getPoison(OpBuilder &b, Location loc, Type type) {
     return LLVM::ZeroOp::create(b, loc, type);
   if (TypedAttr zero = b.getZeroAttr(type))
     return arith::ConstantOp::create(b, loc, zero);
-  // Of what cannot be lowered, until the function is given up.
+  // A placeholder for results that cannot be lowered, until the function fails.
   return UnrealizedConversionCastOp::create(b, loc, type, ValueRange())
       .getResult(0);
 }
@@ -51,8 +51,8 @@ Value Lowering::getContextField(OpBuilder &b, Location loc, unsigned index) {
                               /*isInvariant=*/true);
 }
 
-/// A null pointer that LLVM does not see as one: an address formed from it is
-/// taken for any address.
+/// A null pointer that LLVM does not recognise as null: addresses that are
+/// computed from it may be any address.
 Value Lowering::getOpaqueNull(OpBuilder &b, Location loc) {
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   Value address = LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), context,
@@ -118,7 +118,7 @@ Value Lowering::getTensor(Value tile, Value destination) {
   if (Value tensor = findTensor(tile))
     return tensor;
   RankedTensorType type = getStorageTensor(asTile(tile.getType()));
-  // Tables keep their form.
+  // Tables stay constants.
   if (auto constant = tile.getDefiningOp<arith::ConstantOp>())
     if (auto table = dyn_cast<DenseElementsAttr>(constant.getValue());
         table && !table.isSplat() && type == tile.getType())
@@ -176,8 +176,8 @@ bool Lowering::dependsOn(Value tile, Value other) {
   });
 }
 
-/// Where the tile is what a loop carries on, the tensor that it can replace
-/// because nothing reads that one any more.
+/// If a loop yields the tile, the carried tensor that it can be written to,
+/// because nothing reads that any more.
 Value Lowering::findDestination(Value tile) {
   Operation *op = tile.getDefiningOp();
   if (options.copyCarried || !op)
@@ -209,7 +209,7 @@ Value Lowering::getUniform(Value tile) {
   return element.get(tile, indices);
 }
 
-/// The base of a pointer tile takes up every uniform step.
+/// Uniform offsets are added to the base of a tile of pointers.
 void Lowering::lowerPointerTile(Operation *op) {
   Value tile = op->getResult(0);
   Location loc = op->getLoc();
@@ -282,7 +282,7 @@ void Lowering::lower(Operation *op) {
       .Case([&](tt::UnsplatOp unsplat) {
         setScalar(unsplat, getUniform(unsplat.getSrc()));
       })
-      // One thread runs a program: there is nobody to wait for.
+      // One thread runs a program, so there is nothing to wait for.
       .Case<gpu::BarrierOp, tt::GridDependencyWaitOp,
             tt::GridDependencyLaunchDependentsOp, LLVM::AssumeOp,
             triton::gpu::BarrierOp>([](Operation *) {})
@@ -343,7 +343,7 @@ LogicalResult Lowering::run() {
     if (op->getName().getDialectNamespace() == "autodiff")
       fail(op, "which is not part of a kernel");
   });
-  // What uses the results of these cannot be lowered.
+  // If these are unsupported, their users cannot be lowered, either.
   if (unsupported.empty())
     for (Block &block : source.getBody()) {
       builder.setInsertionPointToEnd(blocks[&block]);

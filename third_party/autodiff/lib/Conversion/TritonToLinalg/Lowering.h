@@ -36,14 +36,14 @@ namespace mlir::autodiff::cpu {
 RankedTensorType asTile(Type type);
 /// Whether this is a tile of pointers.
 bool isPointerTile(Type type);
-/// The type that a scalar is computed in: 8-bit floats as i8, pointers as
-/// !llvm.ptr.
+/// The type in which a scalar is computed: i8 for 8-bit floats, !llvm.ptr for
+/// pointers.
 Type getScalarType(Type type);
 /// The type of a scalar in memory: i1 as i8.
 Type getStorageType(Type type);
 /// The tensor that holds a tile (of pointers: its offsets).
 RankedTensorType getStorageTensor(RankedTensorType tile);
-/// The types that stand for a TTIR type.
+/// The types that a TTIR type is converted to.
 void convertType(Type type, SmallVectorImpl<Type> &types);
 /// The size in bytes of what a pointer (or every pointer of a tile) points to.
 int64_t getPointeeSize(Type type);
@@ -69,8 +69,8 @@ public:
   Value getOffset(Value tile, ArrayRef<Value> indices);
   /// The address that an element of a pointer tile (or a scalar pointer) holds.
   Value getAddress(Value tile, ArrayRef<Value> indices);
-  /// Makes `tensor` at `indices` read as `value`, the loop's own element of a
-  /// tensor that is updated in place.
+  /// Makes reads of `tensor` at `indices` give `value`: the loop's own element
+  /// of a tensor that is updated in place.
   void bind(Value tensor, ArrayRef<Value> indices, Value value);
 
   Value getIndex(Location loc, int64_t value);
@@ -103,7 +103,7 @@ struct LoweringOptions {
   /// Width of vector registers, and how many there are.
   unsigned vectorBits = 256;
   unsigned vectorRegisters = 16;
-  /// Copy whatever a loop carries on instead of computing it in place.
+  /// Copy tiles that loops carry instead of updating them in place.
   bool copyCarried = false;
 };
 
@@ -127,8 +127,8 @@ public:
   void setTensor(Value tile, Value tensor) { tensors[tile] = tensor; }
   /// The base pointer of a pointer tile.
   Value getBase(Value tile) const { return bases.lookup(tile); }
-  /// What a tile that a loop moves by scalars started as, and the distance
-  /// covered so far (null for none).
+  /// For a carried tile that only moves by scalars: its initial value, and the
+  /// distance so far (null for none).
   const std::pair<Value, Value> *findMoved(Value tile) const;
 
   /// The tensor of a tile, built here unless it exists.
@@ -153,7 +153,7 @@ public:
   /// Inlines a combining region for two tuples of elements.
   SmallVector<Value> combine(OpBuilder &b, Region &region, ValueRange lhs,
                              ValueRange rhs);
-  /// The value of a load that was left to its user.
+  /// The value of a load that is done where its result is used.
   Value lowerDeferredLoad(OpBuilder &b, triton::LoadOp op, Element &element,
                           ArrayRef<Value> indices);
   /// The value of an expression that is the same in every element.
@@ -179,7 +179,8 @@ private:
   // ScalarCode.cpp
   void setScalars(ValueRange from, ValueRange to);
   void inlineScalar(OpBuilder &b, Operation *op);
-  /// Inlines a block of scalar code whose arguments are set; what it returns.
+  /// Inlines a block of scalar code whose arguments are set; returns its
+  /// results.
   SmallVector<Value> inlineScalars(OpBuilder &b, Block &block);
 
   void lowerMap(triton::MapElementwiseOp op);
@@ -234,7 +235,7 @@ private:
   OpBuilder builder;
   Placement placement;
   Value context;
-  /// What cannot be compiled; each is an error once.
+  /// Operations that cannot be compiled; each is reported once.
   llvm::SmallPtrSet<Operation *, 4> unsupported;
   llvm::DenseMap<Block *, Block *> blocks;
   llvm::DenseMap<Value, Value> scalars, tensors, bases;

@@ -1,7 +1,7 @@
 //===- Memory.cpp - Loads, stores and atomics -----------------------------===//
 //
-// A lane that is masked off touches no memory: its access stands in a branch,
-// which LLVM's vectorizer turns into a masked access.
+// Masked lanes do not access memory: the access is inside a branch, which
+// LLVM's vectorizer turns into a masked access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ static void storeValue(OpBuilder &b, Location loc, Value value, Value address) {
   LLVM::StoreOp::create(b, loc, value, address, size);
 }
 
-/// The load itself, under its mask. `makeAddress` builds inside the branch.
+/// The load itself, under its mask. `makeAddress` emits inside the branch.
 static Value guardedLoad(OpBuilder &b, Lowering &lowering, tt::LoadOp op,
                          Value mask, Value other,
                          llvm::function_ref<Value(OpBuilder &)> makeAddress) {
@@ -68,7 +68,7 @@ static Value guardedLoad(OpBuilder &b, Lowering &lowering, tt::LoadOp op,
 
 Value Lowering::lowerDeferredLoad(OpBuilder &b, tt::LoadOp op, Element &element,
                                   ArrayRef<Value> indices) {
-  // What is shared with other elements is evaluated outside the branch.
+  // Values that other elements share are evaluated outside the branch.
   Value mask = op.getMask() ? element.get(op.getMask(), indices) : Value();
   Value other = op.getOther() ? element.get(op.getOther(), indices) : Value();
   Value address = element.getAddress(op.getPtr(), indices);
@@ -99,8 +99,8 @@ void Lowering::lowerStore(tt::StoreOp op) {
     return fail(op, "through a block pointer");
   Location loc = op.getLoc();
   RankedTensorType tile = asTile(op.getPtr().getType());
-  // A store evaluates everything before it writes: what it computes from is
-  // either stored or pure.
+  // A store evaluates everything before it writes: the values it reads are
+  // either stored tiles or pure expressions.
   auto body = [&](OpBuilder &b, ArrayRef<Value> indices) {
     Element element(*this, b);
     Value value = element.get(op.getValue(), indices);
@@ -160,8 +160,8 @@ static LLVM::AtomicBinOp getBinOp(tt::RMWOp op) {
   llvm_unreachable("unknown atomic operation");
 }
 
-/// Runs `body` for every lane that is on; it gives the old value. Lanes that
-/// are off have zero.
+/// Runs `body`, which gives the old value, for every lane whose mask is true.
+/// Other lanes get zero.
 void Lowering::lowerAtomic(
     Operation *op, Value ptr, Value mask,
     llvm::function_ref<Value(OpBuilder &, Value, Element &, ArrayRef<Value>)>
@@ -200,7 +200,7 @@ void Lowering::lowerAtomic(
   setTensor(result, generate(loc, getStorageTensor(tile), {}, store).front());
 }
 
-/// Whether an atomic operation is one of numbers of a type.
+/// Whether an atomic operation is for numbers of this type.
 static bool isOf(Type type, tt::RMWOp op) {
   if (op == tt::RMWOp::XCHG)
     return true;

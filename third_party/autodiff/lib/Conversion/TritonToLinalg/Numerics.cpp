@@ -1,7 +1,7 @@
 //===- Numerics.cpp - Conversions between float formats -------------------===//
 //
-// bf16 and the 8-bit formats are converted with integer arithmetic: it
-// vectorizes everywhere, and no machine needs a library routine for it.
+// bf16 and 8-bit floats are converted with integer arithmetic: it vectorizes
+// everywhere, and no machine needs a library routine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +74,8 @@ struct Bits {
 
 } // namespace
 
-/// Narrows so that a second rounding to fewer bits gives what one rounding
-/// would: an inexact result gets an odd last bit.
+/// Narrows a float so that a second rounding to fewer bits gives the same as
+/// one rounding: an inexact result gets an odd last bit.
 static Value truncToOdd(Bits &k, Value value, FloatType to) {
   Value narrow = arith::TruncFOp::create(k.b, to, value);
   Value back = arith::ExtFOp::create(k.b, value.getType(), narrow);
@@ -212,8 +212,8 @@ static Value truncToFloat8(Bits &k, Value value, FloatType to,
   Value isSmall = k.compare(arith::CmpFPredicate::OLT, positive,
                             k.real(f32, std::ldexp(1.0, 1 - format.bias)));
   Value result = k.select(isSmall, subnormal, normal);
-  // Saturate, as conversions on GPUs do; infinity and NaN keep their meaning
-  // where the format has them.
+  // Saturates, as conversions on GPUs do. Infinity and NaN stay if the format
+  // has them.
   Value largest = k.constant(i32, format.largest);
   Value tooLarge = k.compare(arith::CmpIPredicate::sgt, result, largest);
   result = k.select(tooLarge, largest, result);
@@ -246,7 +246,7 @@ Value cpu::expandExp2(OpBuilder &b, Location loc, Value x) {
     Value beyond = k.compare(predicate, value, k.real(f32, bound));
     return k.select(beyond, k.real(f32, bound), value);
   };
-  // Beyond these bounds the result is zero or infinity; NaN stays.
+  // Beyond these bounds, the result is zero or infinity; NaN stays.
   x = limit(arith::CmpFPredicate::OLT, -151.0, x);
   x = limit(arith::CmpFPredicate::OGT, 129.0, x);
   Value whole = math::RoundEvenOp::create(k.b, x);
@@ -284,15 +284,15 @@ Value cpu::selectOrdered(OpBuilder &b, Location loc, bool isMax, Value x,
                          Value y) {
   Bits k{ImplicitLocOpBuilder(loc, b)};
   Value chosen = selectNumber(b, loc, isMax, x, y);
-  // Only zeros are equal and have different bits.
+  // Equal floats with different bits are zeros.
   Value areEqual = k.compare(arith::CmpFPredicate::OEQ, x, y);
   Value both =
       isMax ? k.andi(k.bits(x), k.bits(y)) : k.ori(k.bits(x), k.bits(y));
   return k.select(areEqual, k.bitcast(x.getType(), both), chosen);
 }
 
-/// Of negative numbers all bits but the sign are inverted; NaNs with all bits
-/// set or all but the sign are then the smallest and the largest integer.
+/// Inverts all bits but the sign of negative numbers. A NaN with all bits set,
+/// or all but the sign, then is the smallest or largest integer.
 static Value flipNegative(Bits &k, Value bits) {
   unsigned width = bits.getType().getIntOrFloatBitWidth();
   Value sign = arith::ShRSIOp::create(k.b, bits, k.constant(bits, width - 1));
@@ -328,7 +328,7 @@ Value cpu::convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
   Bits k{ImplicitLocOpBuilder(loc, b)};
   Type f32 = b.getF32Type();
 
-  // Up to at least f32.
+  // First to f32 at least.
   if (from.getWidth() == 8) {
     value = extendFloat8(k, value, from);
   } else if (from.isBF16()) {
@@ -338,7 +338,7 @@ Value cpu::convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
     value = arith::ExtFOp::create(b, loc, f32, value);
   }
 
-  // And from there to the target.
+  // Then to the target.
   auto current = cast<FloatType>(value.getType());
   if (to == current)
     return value;
@@ -362,8 +362,8 @@ Value cpu::convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
                         convertFloat(b, loc, narrow, to, b.getF32Type()));
 }
 
-/// The product has room in f64, the sum may have none: what is lost of it is
-/// left as an odd last bit, so that the second rounding is not misled.
+/// The product is exact in f64, the sum may not be: its rounding error becomes
+/// an odd last bit, so that the second rounding is right.
 Value cpu::multiplyAddNarrow(OpBuilder &b, Location loc, ValueRange operands,
                              FloatType type) {
   Bits k{ImplicitLocOpBuilder(loc, b)};

@@ -16,26 +16,26 @@ Value convertFloat(OpBuilder &b, Location loc, Value value, FloatType from,
 /// arithmetic that vectorizes.
 Value expandExp2(OpBuilder &b, Location loc, Value exponent);
 
-/// The greater (or smaller) of two floats; of a number and NaN, the number.
-///
-/// Not `llvm.maxnum`: LLVM 22 vectorizes loops with several reductions by it
-/// wrongly.
+/// The greater (or smaller) of two floats; of a number and NaN, the number. It
+/// is not `llvm.maxnum`, since LLVM 22 vectorizes loops with several such
+/// reductions wrongly.
 Value selectNumber(OpBuilder &b, Location loc, bool isMax, Value x, Value y);
 
-/// The same; of two zeros the positive one is the greater, as on GPUs.
+/// The same; of two zeros, the positive one is the greater, as on GPUs.
 Value selectOrdered(OpBuilder &b, Location loc, bool isMax, Value x, Value y);
 
-/// x · y + z of a type of fewer bits than f32, rounded once.
+/// x · y + z in a type of fewer bits than f32, rounded once.
 Value multiplyAddNarrow(OpBuilder &b, Location loc, ValueRange operands,
                         FloatType type);
 
-/// A float as an integer of the same order, for reductions by maximum or
-/// minimum, and back. NaN becomes the smallest integer or the largest one.
+/// Converts a float to an integer with the same order, for reductions by
+/// maximum or minimum, and back. NaN becomes the smallest or the largest
+/// integer.
 Value encodeOrder(OpBuilder &b, Location loc, Value value, bool nanIsLargest);
 Value decodeOrder(OpBuilder &b, Location loc, Value key, FloatType type);
 
-/// The type that arithmetic on `type` is done in, to be rounded after each
-/// operation; `type` itself where the machine has it.
+/// The type in which arithmetic on `type` is done, with rounding after each
+/// operation; `type` itself where the machine supports it.
 FloatType getComputeType(FloatType type);
 
 } // namespace mlir::autodiff::cpu

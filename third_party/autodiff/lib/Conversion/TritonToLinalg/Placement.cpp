@@ -1,8 +1,9 @@
 //===- Placement.cpp - Which tiles are built as a whole -------------------===//
 //
-// A tile that one root evaluates, once per element, is never stored. One that
-// several roots evaluate is, unless recomputing it is about as cheap as reading
-// it. Loads join their user only where nothing can have written in between.
+// A tile that one root (Lowering.h) evaluates, once per element, is never
+// stored. A tile that several roots evaluate is stored, unless computing it
+// again is about as cheap as reading it. Loads are done where they are used
+// only if nothing may have written in between.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +18,12 @@ using namespace mlir;
 using namespace mlir::autodiff::cpu;
 namespace tt = mlir::triton;
 
-/// What recomputing costs at most, in operations, where it replaces a read.
+/// The most operations for which computing again is better than a read.
 static constexpr int cheap = 12;
 /// Costs saturate here.
 static constexpr int expensive = 1000;
-/// More operations in a row are not computed in one go: LLVM's time grows with
-/// the square of their number.
+/// Longer expressions are cut into several tiles: LLVM's time grows with the
+/// square of their length.
 static constexpr unsigned longest = 256;
 
 bool Placement::isRearranging(Operation *op) {
@@ -124,7 +125,7 @@ const Movement *Placement::getMovement(scf::ForOp loop, unsigned index) {
   return it->second ? &*it->second : nullptr;
 }
 
-/// Whether running `root` once runs it more often than the code in `home`.
+/// Whether `root` is in an inner loop of `home`, so that it runs more often.
 static bool isInInnerLoop(Operation *root, Block *home) {
   for (Block *block = root->getBlock(); block && block != home;) {
     Operation *parent = block->getParentOp();
@@ -222,7 +223,7 @@ bool Placement::canDefer(tt::LoadOp load, const Uses &uses) {
   if (root->getBlock() != load->getBlock() ||
       root->hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(root))
     return false;
-  // Another load in between changes nothing; anything else with effects might.
+  // Other loads in between are harmless; any other effect may be a write.
   for (Operation *op = load->getNextNode(); op != root; op = op->getNextNode())
     if (!isMemoryEffectFree(op) && !isa<tt::LoadOp>(op))
       return false;
@@ -246,7 +247,7 @@ bool Placement::decide(Value tile) {
   const Uses inner = getUses(tile);
   if (inner.roots.empty())
     return false;
-  // What the user reads at other indices than its own must exist.
+  // A tile that a user reads at other indices than its own must be stored.
   if (llvm::any_of(tile.getUses(), [&](OpOperand &use) {
         auto gather = dyn_cast<tt::GatherOp>(use.getOwner());
         return gather && use.get() == gather.getSrc();
@@ -254,7 +255,7 @@ bool Placement::decide(Value tile) {
     return getCost(tile) > cheap;
   if (inner.roots.size() == 1 && !inner.repeated)
     return false;
-  // Each product would build the same operand.
+  // If several products use the operand, each would build it again.
   auto isProduct = [](Operation *user) { return isa<tt::DotOp>(user); };
   if (llvm::count_if(tile.getUsers(), isProduct) > 1)
     return true;

@@ -10,8 +10,8 @@
 
 namespace mlir::autodiff::cpu {
 
-/// How a loop's carried tile changes where it only moves: by the sum of these
-/// uniform tiles in every iteration.
+/// How a carried tile of a loop changes if it only moves: each iteration adds
+/// these uniform tiles.
 struct Movement {
   SmallVector<Value> steps;
 };
@@ -24,9 +24,10 @@ public:
 
   /// Whether the tile has to be stored where it is defined.
   bool isStored(Value tile);
-  /// Whether the same value stands in every element, computable from scalars.
+  /// Whether all elements are equal, and computable from scalars.
   bool isUniform(Value tile);
-  /// The movement of carried value `index` of a loop, or null if it is none.
+  /// The movement of carried value `index` of a loop, or null if it does not
+  /// just move.
   const Movement *getMovement(scf::ForOp loop, unsigned index);
   /// Whether the operation defines its elements from elements of its operands.
   static bool isElementwise(Operation *op);

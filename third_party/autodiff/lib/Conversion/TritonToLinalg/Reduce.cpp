@@ -1,13 +1,13 @@
 //===- Reduce.cpp - Reductions, scans and histograms ----------------------===//
 //
-// Along the last dimension the running value is a loop's scalar; along another
-// one it is a tile that is updated in place, so that the inner loop runs over
-// neighbouring elements.
+// Along the last dimension, the running value is a scalar that a loop carries.
+// Along another one, it is a tile that is updated in place, so that the inner
+// loop runs over contiguous elements.
 //
-// Sums have one order for each shape, whatever is around them: a backward
-// kernel that computes a sum again has to get the very same number, or it finds
-// another element to be the largest. So sums of a line are sums of vectors by
-// themselves and not of what LLVM makes of a loop that may be reordered.
+// The order of a sum depends on its shape only, not on the surrounding code: a
+// backward kernel that computes a sum again has to get exactly the same number,
+// or it may find another element to be the largest. So the sum of a line is
+// written with vectors, instead of leaving it to LLVM to reorder a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@ namespace tt = mlir::triton;
 
 namespace {
 
-/// One step of a reduction. Single operations on floats run in a type that
-/// serves them better: sums in at least f32, which is more exact than rounding
-/// after each of thousands of additions; maxima in integers of the same order,
-/// which vectorizes and has no doubts about NaN.
+/// One step of a reduction. Single operations on floats use another type: sums
+/// at least f32, which is more exact than rounding after each of thousands of
+/// additions; maxima integers of the same order, which vectorizes and treats
+/// NaN as defined.
 class Combiner {
 public:
   Combiner(Lowering &lowering, tt::ReduceOp op) : lowering(lowering), op(op) {
@@ -87,12 +87,12 @@ public:
     return {arith::MulFOp::create(b, loc, lhs[0], rhs[0]).getResult()};
   }
 
-  /// The type of as many running sums as lines of `size` elements are worth, or
-  /// null.
+  /// The vector type for the running sums of lines of `size` elements, or null
+  /// if one sum is enough.
   VectorType getLanes(int64_t size) const {
     if (kind != Kind::Sum)
       return {};
-    // The same on every machine.
+    // The same number on every machine.
     int64_t lanes = 512 / types[0].getIntOrFloatBitWidth();
     return size > lanes ? VectorType::get(lanes, types[0]) : VectorType();
   }
@@ -149,8 +149,8 @@ void Lowering::lowerReduce(tt::ReduceOp op) {
   shape.erase(shape.begin() + axis);
   Combiner combiner(*this, op);
 
-  // Element i of a line belongs to the sum of lane i mod the number of lanes;
-  // the lanes are added one after the other.
+  // Element i of a line is added to the sum of lane i mod the number of lanes;
+  // then the lanes are added one after the other.
   VectorType lanes =
       axis + 1 == source.getRank() ? combiner.getLanes(size) : VectorType();
   Value whole = lanes
@@ -180,7 +180,7 @@ void Lowering::lowerReduce(tt::ReduceOp op) {
                 .front();
     return combiner.finish(b, sum);
   };
-  // All of one line in a loop that carries scalars.
+  // Reduces a whole line in a loop that carries scalars.
   auto reduceLine = [&](OpBuilder &b, ArrayRef<Value> indices) {
     if (lanes)
       return reduceLanes(b, indices);
@@ -272,8 +272,8 @@ void Lowering::lowerReduce(tt::ReduceOp op) {
 // Scans
 //===----------------------------------------------------------------------===//
 
-/// Element by element: for every line, a loop that carries the tiles written so
-/// far and the running values.
+/// Scans each line in a loop that carries the tiles written so far and the
+/// running values.
 void Lowering::lowerScan(tt::ScanOp op) {
   Location loc = op.getLoc();
   unsigned axis = op.getAxis();

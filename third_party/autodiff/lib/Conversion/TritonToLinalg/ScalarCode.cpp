@@ -1,7 +1,7 @@
 //===- ScalarCode.cpp - Code that runs on elements ------------------------===//
 //
-// The regions of reductions, scans and maps work on scalars. They are inlined
-// where their elements are at hand, branches and loops included.
+// The regions of reductions, scans and maps are scalar code. They are inlined
+// where their elements are computed, branches and loops included.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,7 @@ using namespace mlir::autodiff;
 using namespace mlir::autodiff::cpu;
 namespace tt = mlir::triton;
 
-/// Leaves no assembly but single instructions.
+/// Replaces inline assembly by arithmetic and single instructions.
 static LogicalResult liftAll(ModuleOp module) {
   SmallVector<tt::ElementwiseInlineAsmOp> assembly;
   module.walk([&](tt::ElementwiseInlineAsmOp op) { assembly.push_back(op); });
@@ -61,7 +61,7 @@ struct TritonToLinalgPass
     choices.vectorBits = vectorBits;
     choices.vectorRegisters = vectorRegisters;
     choices.copyCarried = copyCarried;
-    // MLIR's lifting of control flow, later, trips over these.
+    // MLIR's lifting of control flow fails on unreachable blocks.
     IRRewriter rewriter(&getContext());
     (void)eraseUnreachableBlocks(rewriter, getOperation()->getRegions());
     if (failed(liftAll(getOperation())))

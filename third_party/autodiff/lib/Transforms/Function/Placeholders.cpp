@@ -6,7 +6,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Orders the placeholders of a rule's function: cotangents, operands, results.
+/// The order of the placeholders of a rule's function: cotangents, operands,
+/// results.
 static std::optional<std::pair<unsigned, unsigned>>
 getPosition(triton::ElementwiseInlineAsmOp op) {
   StringRef text = op.getAsmString().trim();

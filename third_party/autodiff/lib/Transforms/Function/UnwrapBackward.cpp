@@ -30,7 +30,7 @@ struct UnwrapBackward : autodiff::impl::UnwrapBackwardBase<UnwrapBackward> {
 };
 } // namespace
 
-/// The accesses to a tensor that a pass of ours has noted in a backward.
+/// The autodiff.accumulate or autodiff.upstream operations of one argument.
 template <typename Op>
 static SmallVector<Op> findAll(Block &block, unsigned argument) {
   SmallVector<Op> found;
@@ -41,7 +41,7 @@ static SmallVector<Op> findAll(Block &block, unsigned argument) {
   return found;
 }
 
-/// Lets an argument come as a value, not from memory.
+/// Replaces an argument in memory by a value.
 static LogicalResult takeArgument(BlockArgument memory, Value value) {
   SmallVector<triton::LoadOp> loads;
   memory.getOwner()->walk([&](triton::LoadOp load) {
@@ -70,7 +70,7 @@ static LogicalResult takeCotangent(BlockArgument memory, Value value) {
   return success();
 }
 
-/// The sum of what is added to the gradient of an argument, in its type.
+/// The sum of all contributions to the gradient of an argument, in its type.
 static FailureOr<Value> takeGradient(BlockArgument memory, Type type) {
   OpBuilder b(memory.getOwner()->getTerminator());
   Location loc = memory.getLoc();
@@ -89,7 +89,7 @@ static FailureOr<Value> takeGradient(BlockArgument memory, Type type) {
              : zeroOf(b, loc, type);
 }
 
-/// The type of the function that was wrapped; null if it was none.
+/// The type of the wrapped function; null if there is none.
 FunctionType UnwrapBackward::findType(triton::FuncOp kernel,
                                       triton::FuncOp backward) {
   auto found = kernel->getAttrOfType<TypeAttr>(kFunctionAttr);
@@ -109,7 +109,7 @@ FunctionType UnwrapBackward::findType(triton::FuncOp kernel,
   return areFloats ? type : FunctionType();
 }
 
-/// An empty function that takes what the backward of a function does.
+/// An empty function with the parameters and results of a function's backward.
 triton::FuncOp UnwrapBackward::createFunction(triton::FuncOp kernel,
                                               FunctionType type) {
   SmallVector<Type> arguments(type.getInputs()), results;
@@ -132,7 +132,7 @@ triton::FuncOp UnwrapBackward::createFunction(triton::FuncOp kernel,
   return function;
 }
 
-/// Does what the function did, and returns what it returned.
+/// Computes the function's results and returns them.
 SmallVector<Value> UnwrapBackward::computeValues(triton::FuncOp kernel,
                                                  FunctionType type,
                                                  triton::FuncOp function) {
@@ -192,7 +192,7 @@ LogicalResult UnwrapBackward::unwrap(triton::FuncOp kernel,
     }
   }
   body.getOperations().splice(body.end(), block.getOperations());
-  // What is left of the tensors are addresses.
+  // Only addresses are left of the tensors.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isOpTriviallyDead(&op))
       op.erase();

@@ -1,7 +1,7 @@
 //===- WrapFunction.cpp - A kernel that calls a function ------------------===//
 //
-// A function is differentiated as the kernel that loads its arguments, does
-// what it does and stores its results.
+// A function is differentiated as a kernel that loads its arguments, does what
+// the function does, and stores its results.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
@@ -28,7 +28,8 @@ struct WrapFunction : autodiff::impl::WrapFunctionBase<WrapFunction> {
 };
 } // namespace
 
-/// A function of a kernel may read memory: what pointers lead to is constant.
+/// A function that kernels call may read memory; its contents count as
+/// constant.
 static LogicalResult checkEffects(ModuleOp module) {
   WalkResult walk = module.walk([](Operation *op) {
     bool writes = isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp,
@@ -69,7 +70,7 @@ static Type pointerTo(Type type) {
                                   /*addressSpace=*/1);
 }
 
-/// Takes wanted arguments from memory.
+/// Loads wanted arguments from memory.
 LogicalResult WrapFunction::loadArguments(triton::FuncOp function) {
   OpBuilder b(&function.getBody());
   for (unsigned number : wanted) {
@@ -88,8 +89,8 @@ LogicalResult WrapFunction::loadArguments(triton::FuncOp function) {
   return success();
 }
 
-/// Stores floats that are returned, in place of returning anything. The type of
-/// the function with what it takes and these.
+/// Stores the floats that are returned, and returns nothing. Gives the type of
+/// the function with its arguments and these results.
 static FunctionType storeResults(triton::FuncOp function,
                                  ArrayRef<Type> arguments) {
   SmallVector<triton::ReturnOp> ends;
@@ -125,7 +126,7 @@ void WrapFunction::runOnOperation() {
   if (function.getNumArguments() == 0) {
     if (failed(resolvePlaceholders(function)))
       return signalPassFailure();
-    // That of the function, where Python calls it.
+    // The location of the function's call in Python.
     function->setLoc(function.getBody().front().getTerminator()->getLoc());
   }
   if (failed(check(function)))

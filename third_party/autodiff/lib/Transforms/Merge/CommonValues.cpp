@@ -42,7 +42,7 @@ void CommonValues::follow(Value value, const Neighbors &neighbors) {
 }
 
 namespace {
-/// What is needed at several distances.
+/// The values that are needed at several distances.
 class CommonNetwork : public ValueNetwork {
 public:
   using Needed = llvm::MapVector<Value, std::set<Distance>>;
@@ -65,7 +65,7 @@ private:
 };
 } // namespace
 
-/// What storing a value once, and loading it at its distances, costs.
+/// The cost of storing a value once, and loading it at its distances.
 double CommonNetwork::costOfTaking(Value value) {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
   Type element = getElementTypeOrSelf(value.getType());
@@ -76,7 +76,7 @@ double CommonNetwork::costOfTaking(Value value) {
   return (1 + countDistances(value)) * bytesOf(value.getType());
 }
 
-/// What computing a value for each of its distances costs.
+/// The cost of computing a value for each of its distances.
 double CommonNetwork::costOfComputing(Value value) {
   Operation *op = value.getDefiningOp();
   double bytes = 0;
@@ -112,8 +112,8 @@ ExprAttr CommonValues::countPlaces() const {
   return count;
 }
 
-/// How many of a position there are, as a multiple of its lanes: addresses are
-/// then known to be aligned.
+/// The number of values of a position, as a multiple of its lanes, so that
+/// addresses are known to be aligned.
 static Value emitCount(OpBuilder &b, Location loc, const Position &position) {
   Value lanes = integerOf(b, loc, b.getI32Type(), position.length);
   if (!position.digit)
@@ -122,7 +122,7 @@ static Value emitCount(OpBuilder &b, Location loc, const Position &position) {
   return arith::MulIOp::create(b, loc, programs, lanes);
 }
 
-/// Where the values of positions so far away are.
+/// Pointers to the stored values of positions at a distance.
 Value CommonValues::pointersOf(OpBuilder &b, Location loc, Value buffer,
                                const Distance *distance) const {
   Type type = b.getI32Type();

@@ -1,9 +1,9 @@
 //===- CommonValues.h - What neighbours would all compute again -*- C++ -*-===//
 //
-// Where each element takes what the positions around it contribute, the same
-// values of a position are computed for all of its neighbours. What costs more
-// to compute so often than to store once and load so often is stored by a
-// kernel before.
+// If each element adds up what the positions around it contribute
+// (GatherWindows.cpp), the values of a position are computed again for each of
+// its neighbours. A value for which that costs more than to store it once and
+// load it for each neighbour is stored by an earlier kernel.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_MERGE_COMMONVALUES_H
@@ -17,26 +17,27 @@ namespace mlir::autodiff {
 
 class CommonValues {
 public:
-  /// Of tiles of `shape` in `kernel`, whose axes are the positions'.
+  /// The values are tiles of `shape` in `kernel`, whose axes are the positions'
+  /// (Positions.h).
   CommonValues(triton::FuncOp kernel, const Positions &positions,
                ArrayRef<int64_t> shape);
 
-  /// Notes that neighbours computed `value`, and from what.
+  /// Notes that neighbours computed `value`, and which values they used for it.
   void need(Value value, const Neighbors &neighbors);
 
-  /// Chooses what to store by a minimum cut (cost: bytes moved) between memory
-  /// and what is needed. Returns the bytes for a tile of positions; none if
-  /// nothing is to be stored.
+  /// Chooses the values to store by a minimum cut between memory and the values
+  /// that are needed; the cost is bytes moved. Returns the bytes for a tile of
+  /// positions; none if nothing is to be stored.
   std::optional<double> choose();
 
-  /// Stores what was chosen where it is computed, in buffers with a place for
-  /// each position.
+  /// Stores the chosen values where they are computed, in buffers with an
+  /// element for each position.
   void store();
 
-  /// Lets neighbours load what is stored, where `b` stands.
+  /// Lets `neighbors` load the stored values, at `b`.
   void provide(OpBuilder &b, Neighbors &neighbors) const;
 
-  /// How many places a buffer has. Indices are of 32 bits.
+  /// How many elements a buffer has. Indices have 32 bits.
   ExprAttr countPlaces() const;
 
 private:
@@ -47,11 +48,12 @@ private:
   triton::FuncOp kernel;
   const Positions &positions;
   ArrayRef<int64_t> shape;
-  /// The positions' numbers, neighbours in memory first.
+  /// The numbers of the positions, sorted so that neighbours in memory come
+  /// first.
   SmallVector<size_t> order;
-  /// What is needed in the end.
+  /// The values that are needed in the end.
   llvm::DenseSet<Value> results;
-  /// What that is computed from, and at which distances.
+  /// The values that these are computed from, and at which distances.
   llvm::MapVector<Value, std::set<Distance>> needed;
   SmallVector<std::pair<Value, BlockArgument>> stored;
 };

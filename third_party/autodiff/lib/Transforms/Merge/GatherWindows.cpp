@@ -1,11 +1,12 @@
 //===- GatherWindows.cpp - Each element asks the windows that it is in ----===//
 //
-// Lanes that load at several distances from their position read windows, which
-// overlap: y[u] of x[u − 1], x[u] and x[u + 1]. Their contributions to an
-// element of x's gradient are made at several positions, in other lanes and
-// programs. In place of giving them there, each element takes them: what its
-// neighbours contribute is computed once more where it is added up, or from
-// what the kernel before has stored of it.
+// A kernel that loads at several distances from a position reads overlapping
+// windows: y[u] of x[u − 1], x[u] and x[u + 1]. Contributions to the gradient
+// of one element of x then come from several positions, in other lanes and
+// programs. Instead of adding each atomically where it is computed, the program
+// that owns the element computes its neighbours' contributions again and stores
+// the sum. Or it loads values that an earlier kernel has stored for that
+// (CommonValues.h).
 //
 //===----------------------------------------------------------------------===//
 #include "CommonValues.h"
@@ -43,13 +44,14 @@ static constexpr Remarks kRemarks("gather-windows");
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 namespace {
-/// A contribution to the element so far from the position it is made at.
+/// A contribution, and how far the element that it goes to is from its
+/// position.
 struct Member {
   AccumulateOp op;
   Distance distance;
 };
 
-/// Contributions to elements that are whole strides apart.
+/// Contributions to elements whose distances differ by whole strides.
 struct Window {
   ScalarExpr remainder; // of the distance, in elements
   SmallVector<Member> members;
@@ -142,8 +144,8 @@ findWindows(ArrayRef<AccumulateOp> accumulates, const LinearForm &first,
 // The elements that contributions go to
 //===----------------------------------------------------------------------===//
 
-/// What a mask says about each position by itself: the least one, and those
-/// that it is below.
+/// What a mask requires of each position by itself: the least value, and the
+/// bounds that it is below.
 struct Limits {
   SmallVector<int64_t> least;
   SmallVector<SmallVector<ScalarExpr, 1>> below;
@@ -221,8 +223,8 @@ findCommon(ArrayRef<SmallVector<ScalarExpr, 1>> alternatives) {
   return std::nullopt;
 }
 
-/// The elements that a window's contributions go to: those of one of these, at
-/// positions below bounds.
+/// The elements that the contributions of a window go to: those of one access,
+/// at positions below bounds.
 struct Elements {
   const Member *origin;
   Bounds bounds;
@@ -327,7 +329,7 @@ findElements(ArrayRef<Window> windows, const Positions &positions) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// All contributions, where they are added up.
+/// Collects the contributions, and emits their sum.
 class Gathering {
 public:
   /// `written` is what the kernel stores to.

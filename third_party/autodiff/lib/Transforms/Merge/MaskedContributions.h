@@ -6,9 +6,9 @@
 
 namespace mlir::autodiff {
 
-/// Moves a contribution out of the branches around it: they become its mask.
-/// It stays in those in which more than arithmetic and loads computes its
-/// address; such loads may not see what the kernel stores.
+/// Moves a contribution out of the branches around it; their conditions become
+/// its mask. It stays inside of branches where more than arithmetic and loads
+/// is needed for its address. Such loads must not read what the kernel stores.
 void takeOutOfBranches(AccumulateOp op);
 
 } // namespace mlir::autodiff

@@ -28,7 +28,7 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("merge-gathered");
 
 namespace {
-/// The contribution to every element of a program's part of the tensor.
+/// The contribution to every element of a program's range of the tensor.
 struct Dense {
   AccumulateOp op;
   triton::LoadOp load; // the primal's
@@ -38,7 +38,7 @@ struct Dense {
   Value condition;
 };
 
-/// A contribution at an index from memory, as `dense` sees it.
+/// A contribution at an index from memory, in relation to `dense`.
 struct Gathered {
   AccumulateOp op;
   IndirectAddress form;

@@ -1,10 +1,10 @@
 //===- MergeNests.cpp - Add up what two ways through a row contribute -----===//
 //
-// Where a kernel goes along a row twice, at once and by parts (statistics over
-// all of a group's channels, then channel by channel), two nests of loops
-// contribute to the same elements, in orders of their own. What the one along
-// the row contributes to an element depends on that element alone; so a nest
-// that goes by parts, behind both, can compute both and add them up.
+// A kernel may go along a row twice, in one loop and in a nest (statistics over
+// all channels of a group, then channel by channel). Then two loop nests
+// contribute to the same elements, in different orders. The contribution of the
+// single loop to an element only depends on that element. So a third nest,
+// behind both, can compute both contributions and add them up.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopNest.h"

@@ -1,10 +1,10 @@
 //===- Positions.h - Where a lane of a program stands -----------*- C++ -*-===//
 //
-// The address of an access is Σ strideᵢ · uᵢ + a constant, where each uᵢ counts
-// through programs and the lanes of their tiles: uᵢ = programᵢ · lengthᵢ +
-// laneᵢ. What is computed from these positions alone, lane by lane, can be
-// computed for other positions just as well, those of neighbours included,
-// whatever program they belong to.
+// An address is Σ strideᵢ · uᵢ + a constant. Each position uᵢ counts through
+// programs and the lanes of their tiles: uᵢ = programᵢ · lengthᵢ + laneᵢ, as
+// `pid * BLOCK + tl.arange(0, BLOCK)`. A value that is computed from positions
+// alone, lane by lane, can be computed for other positions, too: for those of
+// neighbours, whatever program they belong to.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_MERGE_POSITIONS_H
@@ -16,25 +16,25 @@
 
 namespace mlir::autodiff {
 
-/// One of the positions u = program · length + lane.
+/// A position u = program · length + lane.
 struct Position {
   ScalarExpr stride;               ///< of addresses
   std::optional<unsigned> axis;    ///< of the lanes; none: there is one
   std::optional<ScalarExpr> digit; ///< of program ids; none: there is one
   int64_t length = 1;              ///< of the lanes
 
-  /// What a form multiplies this position by, in a tile whose axis `at` its
-  /// lanes are on; none if it depends on parts of it in another way.
+  /// The coefficient of this position in `form`, for a tile whose axis `at` has
+  /// its lanes. None if the form contains program or lane in another way.
   std::optional<ScalarExpr> coefficientIn(const LinearForm &form,
                                           std::optional<unsigned> at) const;
-  /// How many there are.
+  /// How many values the position has.
   ExprAttr count(MLIRContext *context) const;
 };
 
 class Positions {
 public:
-  /// The positions that addresses of this form and of tiles of `shape` are made
-  /// of; none if they are not.
+  /// The positions in an address, of tiles of `shape`; none if it is not of
+  /// this form.
   static std::optional<Positions> of(const LinearForm &address,
                                      ArrayRef<int64_t> shape);
 
@@ -42,15 +42,15 @@ public:
   size_t size() const { return positions.size(); }
   const Position &operator[](size_t number) const { return positions[number]; }
 
-  /// Whether `form` depends on program ids in no other way than by positions.
+  /// Whether `form` only contains program ids as parts of positions.
   bool explain(const LinearForm &form) const;
-  /// What `form`, of a tile with the positions' axes, multiplies each position
-  /// by; none if it depends on anything else.
+  /// The coefficient of each position in `form`, for a tile with the positions'
+  /// axes; none if it contains anything else.
   std::optional<SmallVector<ScalarExpr>>
   coefficientsIn(const LinearForm &form) const;
 
   /// Position number `number` in each lane of a tile of `shape`, whose axis
-  /// `axis` its lanes are on: i32.
+  /// `axis` has its lanes: i32.
   Value emit(OpBuilder &b, Location loc, size_t number,
              std::optional<unsigned> axis, ArrayRef<int64_t> shape) const;
 
@@ -58,32 +58,33 @@ private:
   SmallVector<Position> positions;
 };
 
-/// How far away the lanes are whose values are computed, for each position.
+/// How far away a neighbour is, for each position.
 using Distance = SmallVector<int64_t>;
 
-/// Computes for each lane what the one at a distance from it has.
+/// Emits, for each lane, the values of the lane at some distance from it.
 class Neighbors {
 public:
-  /// Which axis of a tile the lanes of each position are on.
+  /// For each position, the axis of a tile that has its lanes.
   using Axes = SmallVector<std::optional<unsigned>>;
 
-  /// Copies go to where `b` stands. `written` is what the kernel stores to.
+  /// Emits at `b`. `written` are the arguments that the kernel stores to.
   Neighbors(OpBuilder &b, const Positions &positions, Distance distance,
             ArrayRef<Value> written);
 
-  /// `value` at that distance, of a tile with the positions' axes; null if it
-  /// is not computed from positions, lane by lane. It is not defined in lanes
-  /// that have no such neighbour.
+  /// `value` at that distance, for a tile with the positions' axes. Null if it
+  /// is not computed from positions, lane by lane. Undefined in lanes that have
+  /// no such neighbour.
   Value get(Value value);
-  /// Whether what has been asked for depends on `value` at that distance: it is
-  /// another one than here, or the distance is none.
+  /// Whether the values so far depend on `value` at that distance, and that is
+  /// different from here.
   bool needs(Value value) const;
-  /// Makes `moved` what `value` is at the distance.
+  /// Sets the value at that distance to `moved`.
   void bind(Value value, Value moved);
   const Distance &getDistance() const { return distance; }
-  /// Whether lanes of `value`'s shape have such a neighbour; null if all have.
+  /// The condition for lanes of `value`'s shape to have such a neighbour; null
+  /// if all have one.
   Value exists(Value value);
-  /// How many loads have been copied.
+  /// How many loads have been cloned.
   unsigned countLoads() const { return loads; }
 
 private:
@@ -99,7 +100,7 @@ private:
   const Positions &positions;
   Distance distance;
   ArrayRef<Value> written;
-  /// By value, for the axes that it was asked for with; null if there is none.
+  /// For each value and axes, the result; null if there is none.
   llvm::DenseMap<Value, SmallVector<std::pair<Axes, Value>, 1>> known;
   unsigned loads = 0;
 };

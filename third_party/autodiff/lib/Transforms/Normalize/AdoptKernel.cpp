@@ -36,7 +36,7 @@ FailureOr<triton::FuncOp> AdoptKernel::find() {
          << backwards.size() << " backward kernels; name one of them";
 }
 
-/// The first operation that only passes of ours know.
+/// The first operation of our own dialect in a kernel.
 static Operation *findOwn(triton::FuncOp kernel) {
   Operation *found = nullptr;
   kernel.walk([&](Operation *op) {

@@ -19,7 +19,7 @@ struct CountTrips : autodiff::impl::CountTripsBase<CountTrips> {
 };
 } // namespace
 
-/// The iterations of one run of `loop`, computed after it.
+/// The number of iterations of one run of `op`, computed behind it.
 static Value countOnce(OpBuilder &b, Operation *op) {
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return loop.getResult(*findCounter(loop));
@@ -29,8 +29,8 @@ static Value countOnce(OpBuilder &b, Operation *op) {
                          loop.getUnsignedCmp());
 }
 
-/// counters[n] = max(counters[n], iterations). More than an i32 holds would be
-/// more than memory holds, too.
+/// counters[n] = max(counters[n], iterations). If an i32 overflowed, memory
+/// would not suffice, either.
 static void recordMost(Operation *loop, Value counters) {
   OpBuilder b(loop->getContext());
   b.setInsertionPointAfter(loop);
@@ -54,7 +54,7 @@ static void recordMost(Operation *loop, Value counters) {
   loop->removeAttr(kCounterAttr);
 }
 
-/// Keeps what can be computed again from the memory before the forward.
+/// Keeps only operations that can be run on the memory before the forward.
 static void dropEffects(triton::FuncOp primal, triton::FuncOp kernel) {
   MemoryFlow memory(primal);
   llvm::SmallVector<bool> drop;

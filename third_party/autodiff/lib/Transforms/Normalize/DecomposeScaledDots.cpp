@@ -1,8 +1,9 @@
 //===- DecomposeScaledDots.cpp - Microscaled products as plain ones -------===//
 //
-// Exact: elements of 8 bits or fewer times a power of two are floats of 16
-// bits. The scales go along K, one for a group of elements, and may be floats
-// themselves; the scales of B have its rows last, like those of A.
+// The conversion is exact: an element of 8 bits or fewer times a power of two
+// is a 16-bit float. Scales are along K, one for a group of elements, and may
+// be floats themselves. In the scales of B, its columns come first and K last,
+// as in those of A.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Builders/Tile.h"
@@ -18,17 +19,17 @@ using namespace mlir::autodiff;
 using triton::ScaleDotElemType;
 
 namespace {
-/// Gives the operands of one product their values.
+/// Emits the operands of one product.
 class Dequantization {
 public:
   explicit Dequantization(triton::DotScaledOp op)
       : b(op), loc(op.getLoc()),
         rank(cast<RankedTensorType>(op.getType()).getRank()) {}
 
-  /// The operand's elements as float32, those that share a byte unpacked along
-  /// `packedAxis`.
+  /// The operand's elements as float32; elements that share a byte are unpacked
+  /// along `packedAxis`.
   Value elements(Value tile, ScaleDotElemType type, unsigned packedAxis);
-  /// The scales of an operand, repeated to its shape of `depth` columns.
+  /// The scales of an operand, broadcast to its shape of `depth` columns.
   Value scales(Value tile, int64_t depth);
   /// The last two axes transposed.
   Value transposed(Value tile);
@@ -97,7 +98,7 @@ Value Dequantization::decodePower(Value exponents) {
   return asFloat(bits, b.getF32Type());
 }
 
-/// The low half of a byte comes before the high one.
+/// The low half of a byte comes first.
 Value Dequantization::unpack(Value bytes, unsigned axis) {
   Value wide = widened(bytes);
   Value low = decodeFp4(apply<arith::AndIOp>(wide, 15));

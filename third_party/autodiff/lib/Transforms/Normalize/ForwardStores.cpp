@@ -1,11 +1,13 @@
 //===- ForwardStores.cpp - Loads of what was just stored ------------------===//
 //
+// In
+//
 //   store p, v; …; x = load p
 //
-// makes x the bits of v, if each lane has an address of its own and nothing in
-// between writes there. Kernels do so to give a vector another layout: through
-// memory, its derivative would need a tape. (Other programs may write there
-// only while this one waits for them, or it is a race in the primal.)
+// x is v, if each lane has its own address and nothing in between writes there.
+// Kernels do so to give a vector another layout. Through memory, the derivative
+// would need a tape. (Another program may write there only while this one waits
+// for it; otherwise it is a race in the user's kernel.)
 //
 //===----------------------------------------------------------------------===//
 #include "Programs/Guards.h"
@@ -33,9 +35,9 @@ struct ForwardStores : autodiff::impl::ForwardStoresBase<ForwardStores> {
 };
 } // namespace
 
-/// Whether each lane of `store` has an address of its own: along one axis after
-/// the other, a step goes past all that the axes before reach. That holds of
-/// offsets of 32 bits, too, whether or not they wrap around.
+/// Whether each lane of `store` has a distinct address: going through the axes,
+/// each step is larger than the range of the axes before. This also holds for
+/// 32-bit offsets that wrap around.
 static bool hasDistinctLanes(triton::StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   if (!tile || mutation::isMade("forward-stores:lanes that share an address"))
@@ -56,13 +58,13 @@ static bool hasDistinctLanes(triton::StoreOp store) {
   return span <= std::numeric_limits<uint32_t>::max();
 }
 
-/// Whether `load` has to ask memory, which others may write to meanwhile.
+/// Whether `load` has to read memory, since others may write to it meanwhile.
 static bool isFresh(triton::LoadOp load) {
   return load.getIsVolatile() || load.getCache() == triton::CacheModifier::CV;
 }
 
-/// Whether `op`, by itself, leaves what `pointer` points to, and waits for
-/// nobody.
+/// Whether `op` itself does not change what `pointer` points to, and does not
+/// wait for other programs.
 static bool isHarmless(Operation *op, Value pointer) {
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return !isFresh(load);
@@ -83,7 +85,7 @@ static bool mayChangeBetween(Operation *first, Operation *last, Value pointer) {
   return false;
 }
 
-/// Whether `load` gives, in the lanes that it loads, what `store` has stored.
+/// Whether `load` reads, in its lanes, what `store` has stored.
 static bool readsWhatIsStored(triton::LoadOp load, triton::StoreOp store) {
   Value pointer = load.getPtr(), mask = store.getMask();
   if (load->getBlock() != store->getBlock() || !store->isBeforeInBlock(load) ||
@@ -99,7 +101,7 @@ static bool readsWhatIsStored(triton::LoadOp load, triton::StoreOp store) {
 void ForwardStores::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
   Synchronization synchronization(primal);
-  // By load: of several stores, the last one.
+  // For each load, the last of several stores.
   llvm::MapVector<triton::LoadOp, triton::StoreOp> found;
   primal.walk([&](triton::StoreOp store) {
     for (Operation *user : store.getPtr().getUsers())

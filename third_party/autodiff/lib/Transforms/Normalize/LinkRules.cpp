@@ -1,8 +1,8 @@
 //===- LinkRules.cpp - Attach the derivatives that the user defines -------===//
 //
-// Python's tracer can only leave standard operations in TTIR. Markers are
-// inline assembly without instructions, "// autodiff.stop_gradient"; the end of
-// a function with its own derivative is a call of a declared function.
+// Python's tracer can only put standard operations into TTIR. Markers are
+// inline assembly without instructions, "// autodiff.stop_gradient". A function
+// with its own derivative ends with a call of a declared function.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
@@ -21,7 +21,7 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// A custom_vjp operation before `builder`'s position with an empty pullback.
+/// Creates a custom_vjp operation at `builder` with an empty pullback.
 static CustomVjpOp createCustomVjp(OpBuilder &builder, Location loc,
                                    StringRef rule, ValueRange values,
                                    ValueRange inputs) {
@@ -60,7 +60,8 @@ static bool isFor(triton::FuncOp rule, Operation *op) {
   return llvm::equal(types, rule.getArgumentTypes());
 }
 
-/// Wraps the results of `op` into a custom_vjp with the body of `rule`.
+/// Replaces the results of `op` by those of a custom_vjp with the body of
+/// `rule`.
 static void applyRule(triton::FuncOp rule, Operation *op) {
   OpBuilder builder(op);
   SmallVector<Value> inputs = getFloats(op->getOperands());
@@ -100,8 +101,7 @@ static bool isCustomCall(triton::CallOp call) {
   return call.getCallee().starts_with("autodiff.custom_vjp");
 }
 
-/// Whether `op` or something inside uses a value that `op`s in `producers`
-/// define.
+/// Whether `op` or an operation inside uses a result of one of `producers`.
 static bool usesAny(Operation *op,
                     const llvm::SetVector<Operation *> &producers) {
   return op
@@ -114,8 +114,8 @@ static bool usesAny(Operation *op,
       .wasInterrupted();
 }
 
-/// Turns a call (results…, inputs…, gradients…) into a custom_vjp: what depends
-/// on the cotangents' placeholders moves into its pullback.
+/// Turns a call (results…, inputs…, gradients…) into a custom_vjp. Operations
+/// that depend on the placeholders of cotangents move into its pullback.
 static LogicalResult linkCall(triton::CallOp call) {
   unsigned results = call.getNumResults();
   unsigned inputs = (call.getNumOperands() - results) / 2;
@@ -123,7 +123,7 @@ static LogicalResult linkCall(triton::CallOp call) {
   ValueRange values = operands.take_front(results);
   ValueRange gradients = operands.take_back(inputs);
 
-  // The cotangent of result k is assembly on result k.
+  // The cotangent of result k is inline assembly on result k.
   llvm::SetVector<Operation *> placeholders, dependent;
   for (Value value : values)
     for (Operation *user : value.getUsers())
@@ -186,8 +186,8 @@ static LogicalResult linkCall(triton::CallOp call) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// stop_gradient, values of gradients, and the arguments of functions with
-/// their own derivative.
+/// Replaces markers: stop_gradient, values that must not be differentiated
+/// again, and arguments of functions with user-defined derivatives.
 static LogicalResult linkMarker(Operation *op) {
   StringRef marker = getMarker(op);
   if (marker == "custom_vjp")

@@ -1,8 +1,8 @@
 //===- LowerDescriptors.cpp - Tensor descriptors as pointers --------------===//
 //
-// Triton's descriptors may only access memory by blocks; gradients also need
-// atomics, and other element types than the descriptor has. So blocks become
-// tiles of pointers. Lanes outside of the tensor are masked off.
+// Triton's descriptors only access memory by blocks. Gradients also need
+// atomics, and other element types than the descriptor has. So a block becomes
+// a tile of pointers, with a mask for lanes outside of the tensor.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Builders/Tile.h"
@@ -24,7 +24,7 @@ using namespace mlir::autodiff;
 using triton::TensorDescType;
 
 namespace {
-/// The parts of a descriptor, in the order in which they are carried.
+/// The components of a descriptor, in the order in which loops carry them.
 struct Descriptor {
   Value base;
   ValueRange shape;   // i32
@@ -37,12 +37,13 @@ struct Descriptor {
         isNaN(parts.back()) {}
 };
 
-/// Pointers to a tile of a described tensor, and which of them are in bounds.
+/// Pointers to the elements of a block of a tensor, and the mask of those in
+/// bounds.
 struct BlockAddress {
   Value pointers, mask;
 };
 
-/// Builds the accesses of one operation.
+/// Emits the accesses of one operation.
 class BlockBuilder {
 public:
   BlockBuilder(OpBuilder &b, Location loc) : b(b), loc(loc) {}
@@ -56,13 +57,13 @@ public:
     return address(desc, axes);
   }
 
-  /// The rows `rows` from `column` on.
+  /// The block with rows `rows`, from `column` on.
   BlockAddress rows(const Descriptor &desc, Value rows, Value column,
                     int64_t size) {
     return address(desc, {widen(rows), positions(column, size)});
   }
 
-  /// What lanes out of bounds read.
+  /// The value of lanes out of bounds.
   Value padding(const Descriptor &desc, RankedTensorType type) {
     Type element = type.getElementType();
     auto floating = dyn_cast<FloatType>(element);
@@ -143,7 +144,7 @@ private:
   Location loc;
 };
 
-/// The only value that an operand of another type than a descriptor becomes.
+/// The single value of each operand that is no descriptor.
 SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
   return llvm::map_to_vector(ranges,
                              [](ValueRange range) { return range.front(); });
@@ -177,7 +178,7 @@ LogicalResult Lowering<triton::MakeTensorDescOp>::lower(
   return success();
 }
 
-/// Where an argument has been taken apart.
+/// The place where an argument has been split.
 template <>
 LogicalResult Lowering<UnrealizedConversionCastOp>::lower(
     UnrealizedConversionCastOp op, Operands, BlockBuilder &,
@@ -223,7 +224,7 @@ static ArrayRef<int64_t> blockShape(TensorDescType type) {
   return type.getBlockType().getShape();
 }
 
-/// A load of `op`'s result, with its hints.
+/// A load for the result of `op`, with its hints.
 template <typename Op>
 static Value load(Op op, BlockBuilder &builder, const Descriptor &desc,
                   BlockAddress block, ConversionPatternRewriter &rewriter) {
@@ -288,8 +289,8 @@ LogicalResult Lowering<triton::DescriptorScatterOp>::lower(
   return success();
 }
 
-/// The atomic operation on pointers that does what a reduction does to a block;
-/// none for those that only descriptors have.
+/// The atomic operation that does what a reduction does to a block; none for
+/// reductions that only descriptors have.
 static std::optional<triton::RMWOp> getAtomic(triton::DescriptorReduceKind kind,
                                               Type element) {
   using Kind = triton::DescriptorReduceKind;
@@ -346,7 +347,7 @@ struct LowerDescriptors
   LogicalResult takeApart(triton::FuncOp kernel, unsigned index);
   Value partOf(triton::FuncOp kernel, unsigned index, OpBuilder &b);
 
-  /// Parts of descriptors that others are the same as.
+  /// Components of descriptors that are equal to others.
   llvm::DenseMap<int64_t, Value> same;
 };
 } // namespace
@@ -372,7 +373,7 @@ LogicalResult LowerDescriptors::inlineCalls() {
   return runPipeline(pipeline, getOperation());
 }
 
-/// An integer argument, or what is known to be the same.
+/// An integer argument, or its known value, or a component that equals it.
 Value LowerDescriptors::partOf(triton::FuncOp kernel, unsigned index,
                                OpBuilder &b) {
   BlockArgument argument = kernel.getArgument(index);
@@ -386,8 +387,8 @@ Value LowerDescriptors::partOf(triton::FuncOp kernel, unsigned index,
                : Value(argument);
 }
 
-/// Replaces a descriptor that is a kernel argument by its base and its padding.
-/// The host guarantees contiguous rows and 16-byte alignment.
+/// Replaces a descriptor argument by its base and its padding. The host
+/// guarantees contiguous rows and 16-byte alignment.
 LogicalResult LowerDescriptors::takeApart(triton::FuncOp kernel,
                                           unsigned index) {
   BlockArgument argument = kernel.getArgument(index);

@@ -26,8 +26,8 @@ struct Normalize : autodiff::impl::NormalizeBase<Normalize> {
 };
 } // namespace
 
-/// What Triton makes of a kernel, and nothing else that a function could be. A
-/// wrapped function may also take tiles of pointers.
+/// Checks that a function is what Triton makes of a kernel. A wrapped function
+/// may also take tiles of pointers.
 static LogicalResult checkSignature(triton::FuncOp kernel) {
   bool isWrapped = kernel->hasAttr(kFunctionAttr);
   for (BlockArgument argument : kernel.getArguments()) {
@@ -47,7 +47,7 @@ static LogicalResult checkSignature(triton::FuncOp kernel) {
   return success();
 }
 
-/// Early returns become branches of one block.
+/// Turns early returns into branches, so that the body is one block.
 LogicalResult Normalize::structure(triton::FuncOp kernel) {
   WalkResult maps = kernel.walk([](triton::MapElementwiseOp map) {
     return WalkResult(structureRegion(map.getScalarOp()));
@@ -57,8 +57,8 @@ LogicalResult Normalize::structure(triton::FuncOp kernel) {
   return structureRegion(kernel.getBody());
 }
 
-/// Whether the kernel's results depend on the order of the elements: what
-/// reduces all of them at once ends up the same.
+/// Whether the kernel's results depend on the order of elements. A reduction of
+/// all elements does not.
 static bool dependsOnOrder(Value tile) {
   return llvm::any_of(tile.getUsers(), [](Operation *user) {
     auto reduce = dyn_cast<triton::ReduceOp>(user);
@@ -68,7 +68,7 @@ static bool dependsOnOrder(Value tile) {
   });
 }
 
-/// One half after the other, in place of two halves in any order.
+/// Concatenates two halves in order, where Triton leaves the order open.
 static void concatenate(triton::CatOp cat) {
   OpBuilder b(cat);
   Location loc = cat.getLoc();
@@ -84,11 +84,11 @@ static void concatenate(triton::CatOp cat) {
   cat.erase();
 }
 
-/// Makes defined what Triton leaves open, so that the forward and what the
-/// backward recomputes agree, and masked lanes cannot poison a sum.
+/// Defines what Triton leaves undefined, so that the forward and the backward's
+/// recomputation agree, and masked lanes cannot become NaN in a sum.
 void Normalize::define(triton::FuncOp kernel) {
   kernel.walk([&](Operation *op) {
-    // Elements must stay where they are for an adjoint to find them.
+    // The order has to be fixed, so that an adjoint finds the elements.
     auto cat = dyn_cast<triton::CatOp>(op);
     auto reshape = dyn_cast<triton::ReshapeOp>(op);
     bool isFree = cat || (reshape && reshape.getAllowReorder());
@@ -140,7 +140,7 @@ void Normalize::number(triton::FuncOp kernel) {
 }
 
 void Normalize::transform() {
-  // Gradients have the primal's addressing, and are written.
+  // Gradients have the addressing of arguments, but are written to.
   triton::makePointersGlobal(getOperation());
 
   OpPassManager pipeline(ModuleOp::getOperationName());

@@ -10,13 +10,13 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Appends the operations of `block` but the terminator.
+/// Clones the operations of `block` without its terminator.
 static void cloneBody(OpBuilder &b, Block &block, IRMapping &map) {
   for (Operation &op : block.without_terminator())
     b.clone(op, map);
 }
 
-/// What `before` says: the values that it passes on, and whether to go on.
+/// Clones `before`: returns the values that it passes on, and the condition.
 static SmallVector<Value> decide(OpBuilder &b, scf::WhileOp loop,
                                  IRMapping &map) {
   cloneBody(b, *loop.getBeforeBody(), map);
@@ -61,8 +61,8 @@ static void rotate(scf::WhileOp loop) {
   loop.erase();
 }
 
-/// i ≤ n is i < n + 1, as for loops have it. (With the largest n there is, the
-/// loop would never end.)
+/// Turns i ≤ n into i < n + 1, as in for loops. (For the largest n, the loop
+/// would not end.)
 static void compareWithNext(scf::WhileOp loop) {
   auto compare =
       loop.getConditionOp().getCondition().getDefiningOp<arith::CmpIOp>();
@@ -87,12 +87,12 @@ static void compareWithNext(scf::WhileOp loop) {
   compare.erase();
 }
 
-/// Makes a loop that counts a for loop, or returns false.
+/// Turns a loop that counts into a for loop; false if it does not count.
 static bool countUp(scf::WhileOp loop) {
   compareWithNext(loop);
   IRRewriter rewriter(loop);
-  // The counter ends where the condition fails; MLIR takes its last value for
-  // which that holds, also where there is none.
+  // The counter ends with the first value for which the condition is false.
+  // MLIR uses the last one for which it is true, even if there is none.
   SmallVector<OpOperand *> usesOfCounter;
   if (auto compare =
           loop.getConditionOp().getCondition().getDefiningOp<arith::CmpIOp>())

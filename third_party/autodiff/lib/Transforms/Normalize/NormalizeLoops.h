@@ -6,9 +6,9 @@
 
 namespace mlir::autodiff {
 
-/// Turns while loops that count into for loops, and moves the work of the
-/// others into their bodies: the condition is then a carried value, and so is
-/// the number of iterations (see findCounter).
+/// Turns while loops that count into for loops. Other while loops do all their
+/// work in the body afterwards, and carry the condition and the number of
+/// iterations (see findCounter).
 LogicalResult normalizeLoops(triton::FuncOp kernel);
 
 } // namespace mlir::autodiff

@@ -1,8 +1,9 @@
 //===- SplitPointers.cpp - Pointers as argument and offset ----------------===//
 //
-// A gradient's address is formed by repeating what formed the primal's, in
-// another buffer. Where control flow forms it, integers are carried instead:
-// they can be recomputed and taped like any others.
+// The address in a gradient is computed as in the user's kernel, but from
+// another base. If loops or branches produce a pointer, they are made to
+// produce integers instead: these can be computed again or recorded like any
+// others.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Pointers.h"
@@ -29,13 +30,13 @@ using namespace mlir::autodiff;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The pointers of a kernel by where they flow to and come from. Arguments of
-/// the kernel belong to none of these webs.
+/// Groups of pointer values that control flow copies to each other. Arguments
+/// of the kernel are in none of these webs.
 class PointerWebs {
 public:
   explicit PointerWebs(triton::FuncOp kernel);
 
-  /// All pointers of webs that are to be split.
+  /// All pointers in webs that are to be split.
   SetVector<Value> getSplit() const;
 
 private:
@@ -78,7 +79,7 @@ void PointerWebs::join(Value a, Value b) {
     webs.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
 }
 
-/// Whether a loop adds the same to this value in every iteration, or nothing.
+/// Whether a loop adds the same to this value in every iteration, or leaves it.
 static bool isAffine(scf::ForOp loop, Value carried, Value yielded) {
   if (yielded == carried)
     return true;
@@ -87,8 +88,8 @@ static bool isAffine(scf::ForOp loop, Value carried, Value yielded) {
          loop.isDefinedOutsideOfLoop(update.getOffset());
 }
 
-/// A pointer that `loop` moves by the same amount in every iteration ends at
-/// init + iterations · amount: what comes after need not ask the loop.
+/// A pointer that `loop` advances by the same amount in every iteration is init
+/// + iterations · amount afterwards: its uses do not need the loop.
 static void leaveBehind(scf::ForOp loop) {
   OpBuilder b(loop);
   b.setInsertionPointAfter(loop);
@@ -211,8 +212,8 @@ SetVector<Value> PointerWebs::getSplit() const {
 // Splitting them
 //===----------------------------------------------------------------------===//
 
-/// Pointers that are to be split live in an address space of their own while
-/// the pass runs: a type conversion goes by the type.
+/// Pointers that are to be split get an address space of their own while the
+/// pass runs, since the conversion goes by types.
 static constexpr int kSplitSpace = 1 << 16;
 
 static Type withSpace(Type pointer, int space) {
@@ -242,7 +243,7 @@ template <typename Op> struct Splitting : OpConversionPattern<Op> {
     return success();
   }
 
-  /// What the result becomes: argument and offset of a split pointer.
+  /// The values of the result: argument and offset of a split pointer.
   FailureOr<SmallVector<Value>>
   split(Op op, Operands operands, ConversionPatternRewriter &rewriter) const;
 
@@ -302,8 +303,8 @@ Splitting<ub::PoisonOp>::split(ub::PoisonOp op, Operands,
   });
 }
 
-/// A pointer that enters a web is an argument of the kernel; one that leaves it
-/// is formed by selects between the arguments.
+/// A pointer that enters a web is an argument of the kernel. A pointer that
+/// leaves it is a select between the arguments.
 template <>
 FailureOr<SmallVector<Value>> Splitting<UnrealizedConversionCastOp>::split(
     UnrealizedConversionCastOp op, Operands operands,
@@ -338,7 +339,7 @@ FailureOr<SmallVector<Value>> Splitting<UnrealizedConversionCastOp>::split(
 }
 
 namespace {
-/// splat, broadcast, …: of both parts.
+/// splat, broadcast, …: applied to both integers.
 struct SplitShape : ConversionPattern {
   SplitShape(const TypeConverter &converter, MLIRContext *context)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), 1, context) {}
@@ -369,7 +370,7 @@ struct SplitPointers : autodiff::impl::SplitPointersBase<SplitPointers> {
 };
 } // namespace
 
-/// Operations that a split pointer goes through as two integers.
+/// Operations for which a split pointer stays two integers.
 static bool staysSplit(Operation *op) {
   return isa<triton::AddPtrOp, triton::SplatOp, triton::BroadcastOp,
              triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp,
@@ -377,7 +378,7 @@ static bool staysSplit(Operation *op) {
              scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op);
 }
 
-/// The pointer that `use`, of an operation that stays split, becomes.
+/// The pointer that `use`, of an operation for which it stays split, becomes.
 static Value getTarget(OpOperand &use) {
   Operation *op = use.getOwner();
   unsigned index = use.getOperandNumber();
@@ -395,7 +396,7 @@ static Value getTarget(OpOperand &use) {
   return op->getResult(0);
 }
 
-/// Puts casts where pointers enter the webs and where they leave them.
+/// Inserts casts where pointers enter and leave the webs.
 static void markSplit(triton::FuncOp kernel, const SetVector<Value> &split) {
   OpBuilder b(kernel.getContext());
   SmallVector<UnrealizedConversionCastOp> leaving;

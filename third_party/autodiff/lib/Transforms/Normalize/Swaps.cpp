@@ -20,7 +20,7 @@ static bool isExclusiveOr(triton::ReduceOp reduce) {
 }
 
 namespace {
-/// x ^ repeat(x₀ ^ x₁): every element becomes the other one.
+/// x ^ broadcast(x₀ ^ x₁): every element becomes the other one.
 struct RaiseSwap : OpRewritePattern<arith::XOrIOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -42,8 +42,8 @@ struct RaiseSwap : OpRewritePattern<arith::XOrIOp> {
   }
 };
 
-/// Elements that are equal along an axis cancel in pairs: their swap is
-/// none.
+/// An exclusive or of elements that are equal along an axis is zero: they are
+/// not swapped.
 struct CancelEqual : OpRewritePattern<triton::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -66,7 +66,8 @@ struct CancelEqual : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
-/// What moves the bits of floats moves the floats.
+/// An operation that moves the bits of floats is replaced by one that moves
+/// floats.
 struct MoveFloats : OpRewritePattern<triton::BitcastOp> {
   using OpRewritePattern::OpRewritePattern;
 

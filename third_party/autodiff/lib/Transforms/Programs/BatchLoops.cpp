@@ -1,9 +1,10 @@
 //===- BatchLoops.cpp - Iterations that become an axis of tiles -----------===//
 //
-// A row that is longer than a tile is read in loops, once for each number that
-// the next loop needs: the mean, the variance, the result. A program with all
-// of a row in one tile reads it once, and so does its derivative. How long a
-// row is, only a launch can tell: the host asks again if it is short enough.
+// A row that is longer than a tile is read in several loops, one for each
+// number that the next loop needs: the mean, the variance, the result. A
+// program with the whole row in one tile reads it once, and so does its
+// derivative. Only a launch knows how long a row is: if it is short enough, the
+// host requests another plan.
 //
 //===----------------------------------------------------------------------===//
 #include "BatchedLoop.h"
@@ -39,7 +40,7 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("batch-loops");
 
 namespace {
-/// The loops of a kernel, which all have as many iterations.
+/// The loops of a kernel over a row, all with the same number of iterations.
 class Row {
 public:
   static ReasonOr<Row> match(triton::FuncOp kernel);
@@ -47,31 +48,31 @@ public:
   /// Whether loops read what earlier ones have read or stored.
   bool isReadAgain();
   int64_t getMostIterations();
-  /// Why it does not pay, if it does not.
+  /// Why it does not pay; none if it does.
   Obstacle findCost(bool always);
-  /// Puts the iterations on an axis, and returns what the plan offers; none if
-  /// that cannot be done.
+  /// Tries an axis, and returns what the plan offers; fails if it is not
+  /// possible.
   ReasonOr<BatchAttr> offer();
-  /// Puts them on an axis as long as that, and adds to what a launch has to
-  /// check, or says why that cannot be done.
+  /// Makes an axis of that length, and adds what a launch has to check; or says
+  /// why that is not possible.
   Obstacle batch(int64_t length, Launch &launch);
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
-  /// Where it may matter how the ties of a maximum are divided.
+  /// A maximum for which it may matter how ties share the derivative.
   Obstacle findTie() const;
   bool isExact() const {
     return llvm::any_of(loops, std::mem_fn(&BatchedLoop::isExact));
   }
   const ScalarExpr &getTrips() const { return loops.front().getTrips(); }
-  /// Whether several programs may load the same numbers, whose gradients then
+  /// Whether several programs may load the same elements, whose gradients then
   /// are sums over these programs.
   bool hasSharedLoads();
   ArrayAttr getPositions();
-  /// Numbers that must not be negative if the axis is to be as long as that.
+  /// Numbers that must not be negative for an axis of this length.
   SmallVector<ScalarExpr> getAssumed(int64_t length) const;
-  /// Returns what has to be checked of stores; none if that cannot be checked,
-  /// or something would have to be saved.
+  /// Makes the axis; returns the checks of stores. Fails if these are not
+  /// possible, or a value would have to be saved.
   ReasonOr<SmallVector<CheckAttr>> putOnAxis(int64_t length);
 
   triton::FuncOp kernel;
@@ -194,8 +195,8 @@ SmallVector<ScalarExpr> Row::getAssumed(int64_t length) const {
   return assumed;
 }
 
-/// Whether something would have to be saved: what a kernel decides, or loads
-/// and may have written.
+/// Whether a value would have to be saved: a decision (Decisions.h), or a load
+/// from memory that the kernel may have written.
 static bool hasToSave(triton::FuncOp kernel) {
   SmallVector<Value> loaded, written;
   kernel.walk([&](Operation *op) {
@@ -249,8 +250,8 @@ Obstacle Row::batch(int64_t length, Launch &launch) {
   return std::nullopt;
 }
 
-/// Whether there are loops, and each might be over a row: none is in another
-/// one, or multiplies matrices.
+/// Whether there are loops, and each may be over a row: it is not inside of
+/// another one, and has no matrix products.
 static bool mayHaveRow(triton::FuncOp kernel) {
   bool hasLoops = false;
   Operation *other = nullptr;
@@ -269,8 +270,8 @@ static bool mayHaveRow(triton::FuncOp kernel) {
   return hasLoops && !walk.wasInterrupted();
 }
 
-/// Puts loops with running maxima in the frame of the final ones: of each, one
-/// loop for the maximum is left, and one for the sums.
+/// Makes loops with running maxima use the final ones: each becomes a loop for
+/// the maximum and a loop for the sums.
 LogicalResult BatchLoops::reframe(triton::FuncOp kernel) {
   Reframing reframing;
   bool isReframed = false;

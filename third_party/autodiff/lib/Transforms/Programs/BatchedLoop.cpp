@@ -24,14 +24,14 @@ ScalarExpr BatchedLoop::getIndexAt(int64_t position) const {
   return lower + step * ScalarExpr::constant(position);
 }
 
-/// Whether a value that is combined with itself stays as it is.
+/// Whether combining a value with itself gives the same value.
 static bool isIdempotent(Operation *op) {
   return isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
              arith::MinNumFOp, arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp,
              arith::MinUIOp>(op);
 }
 
-/// Carried values are reductions, which nothing else looks at, or advance.
+/// Carried values are reductions with no other use, or advance.
 Obstacle BatchedLoop::classifyCarried() {
   for (auto [number, carried] : llvm::enumerate(loop.getRegionIterArgs())) {
     Operation *step = loop.getYieldedValues()[number].getDefiningOp();
@@ -107,8 +107,8 @@ bool BatchedLoop::isLeftOut(Operation *access) const {
   return mutation::isMade("batch:unmasked");
 }
 
-/// Finds what differs from one iteration to another, unless it cannot be
-/// batched.
+/// Finds the values that differ from iteration to iteration, unless one cannot
+/// be on an axis.
 Obstacle BatchedLoop::findVarying() {
   varying.insert(loop.getInductionVar());
   for (unsigned number : advancing)
@@ -176,7 +176,7 @@ Type BatchedLoop::batchedType(Type type) const {
   return RankedTensorType::get(shape, getElementTypeOrSelf(type));
 }
 
-/// `value` on the axis.
+/// `value` with the axis.
 Value BatchedLoop::batched(OpBuilder &b, Value value) {
   if (Value known = onAxis.lookup(value))
     return known;
@@ -186,8 +186,8 @@ Value BatchedLoop::batched(OpBuilder &b, Value value) {
                     type.getShape());
 }
 
-/// An operand of `op` on the axis: where scalars may stand beside tiles, they
-/// are as large as these.
+/// An operand of `op` with the axis. If a scalar operand is beside tiles, it
+/// becomes as large as these.
 Value BatchedLoop::batchedFor(OpBuilder &b, Operation *op, Value operand) {
   Value value = batched(b, operand);
   if (isa<RankedTensorType>(operand.getType()) || !isElementwise(op) ||
@@ -243,8 +243,8 @@ static bool isNeutral(Operation *step, Value start) {
   return isa<arith::AddFOp>(step) && matchPattern(start, m_AnyZeroFloat());
 }
 
-/// What a reduction is after the loop. Behind the last iteration, there is what
-/// changes nothing: where it starts, or zero.
+/// The result of a reduction behind the loop. Positions behind the last
+/// iteration have a value that changes nothing: the initial value, or zero.
 Value BatchedLoop::emitReduction(OpBuilder &b, unsigned number) {
   Operation *step = loop.getYieldedValues()[number].getDefiningOp();
   Location loc = step->getLoc();
@@ -283,7 +283,7 @@ static Value advance(OpBuilder &b, Location loc, Value start, Value step,
   return arith::AddIOp::create(b, loc, start, distance);
 }
 
-/// What goes from `start` in steps of `step`, on the axis.
+/// A value that advances from `start` in steps of `step`, on the axis.
 Value BatchedLoop::advanceOnAxis(OpBuilder &b, Value start, Value step) {
   Location loc = loop.getLoc();
   auto axis = RankedTensorType::get({length}, b.getI32Type());
@@ -294,7 +294,7 @@ Value BatchedLoop::advanceOnAxis(OpBuilder &b, Value start, Value step) {
   return advance(b, loc, batched(b, start), steps, numbers);
 }
 
-/// What has gone as far as the loop goes.
+/// The value that has advanced to the end of the loop.
 Value BatchedLoop::advanceToEnd(OpBuilder &b, unsigned number) {
   Location loc = loop.getLoc();
   Value count =

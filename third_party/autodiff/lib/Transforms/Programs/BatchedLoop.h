@@ -1,13 +1,13 @@
 //===- BatchedLoop.h - All iterations of a loop at once ---------*- C++ -*-===//
 //
-// Iterations that need nothing of one another are an axis of tiles, the first:
+// If iterations do not depend on each other, they can be the first axis of
+// tiles:
 //
-//   for (i = a; i < b; i += s) sum += f(i)   ⇒   sum + reduce(f(a + s · [0,
-//   T)))
+//   for (i = a; i < b; i += s) sum += f(i)
+//   ⇒  sum + reduce(f(a + s · [0, T)))
 //
-// An axis as long as there are iterations has nothing else in it. On a longer
-// one, masks have to leave out what lies behind the last iteration, and nothing
-// may come of it.
+// An axis may be longer than the number of iterations. Then masks have to
+// exclude positions behind the last iteration, so that these have no effect.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_BATCHEDLOOP_H
@@ -24,27 +24,27 @@ namespace mlir::autodiff {
 
 class BatchedLoop {
 public:
-  /// A loop whose iterations may be an axis; none if they may not, or if a
-  /// launch does not tell how many there are.
+  /// A loop whose iterations may be an axis. Fails if they may not, or if a
+  /// launch does not know how many there are.
   static ReasonOr<BatchedLoop> match(scf::ForOp loop);
 
   scf::ForOp getLoop() const { return loop; }
-  /// How many iterations there are.
+  /// The number of iterations.
   const ScalarExpr &getTrips() const { return trips; }
-  /// What the induction variable is on the axis at `position`.
+  /// The induction variable for `position` on the axis.
   ScalarExpr getIndexAt(int64_t position) const;
-  /// Whether the axis must be as long as there are iterations: not all masks
-  /// leave out what lies behind the last one.
+  /// Whether the axis must be exactly as long as there are iterations, because
+  /// not all masks exclude positions behind the last one.
   bool isExact() const { return exact; }
-  /// The elements of the largest tile that gets the axis.
+  /// The number of elements of the largest tile that gets the axis.
   int64_t getLargestTile() const { return largest; }
 
-  /// The results that are maxima or minima of numbers with a derivative: what
-  /// attains them by a tie gets another share of it than in the loop.
+  /// The results that are maxima or minima of active values. Ties share the
+  /// derivative differently than in the loop.
   SmallVector<Value> getSelected() const;
 
-  /// Puts the iterations, of which there are some, on an axis of `length`, and
-  /// removes the loop. Returns the stores that were in it.
+  /// Replaces the loop, which has at least one iteration, by an axis of
+  /// `length`. Returns the stores that were in it.
   SmallVector<triton::StoreOp> batch(int64_t length);
 
 private:
@@ -71,14 +71,15 @@ private:
   ScalarExpr lower, step, trips;
   bool exact = false;
   int64_t largest = 1;
-  /// By the number of a carried value, what each iteration adds to it, or takes
-  /// the maximum or minimum of it and; if it is used for more than that, it
-  /// advances by as much every time.
+  /// For each carried value, what each iteration adds to it or takes the
+  /// maximum or minimum with. A value that is used for more than that advances
+  /// by the same amount every time.
   SmallVector<Value> combined;
   llvm::DenseSet<unsigned> advancing;
-  /// What combines the others.
+  /// The operations that combine the other carried values.
   llvm::DenseSet<Operation *> reductions;
-  /// What differs from one iteration to another, and what computes it.
+  /// The values that differ from one iteration to another, and the operations
+  /// that compute them.
   llvm::DenseSet<Value> varying;
   llvm::SetVector<Operation *> onAxisOps;
 

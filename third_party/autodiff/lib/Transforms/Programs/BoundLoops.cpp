@@ -1,17 +1,17 @@
 //===- BoundLoops.cpp - Iterations that do nothing are left out -----------===//
 //
-// Kernels skip what a causal mask or a window leaves out by a branch around all
-// that an iteration does:
+// Kernels skip what a causal mask or a window excludes by a branch around the
+// whole body of a loop:
 //
 //   for (j = 0; j < n; ++j) if (j <= p) { … }
 //
-// Where a comparison of the iteration's number with something that is the same
-// in all iterations decides, it bounds the loop as well:
+// If the condition compares the iteration's number with a loop-invariant, it is
+// moved to the bounds:
 //
 //   for (j = 0; j < min(n, p + 1); ++j) { … }
 //
-// What bounds say is understood further on: loops over masks, and the
-// interchange of loops and grids. Nothing overflows that did not before.
+// Later passes understand bounds: those that split loops at masks, and that
+// interchange loops and grid. No new overflows are possible.
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
@@ -42,8 +42,8 @@ namespace {
 class SkippingLoop {
 public:
   static std::optional<SkippingLoop> match(scf::ForOp loop);
-  /// Bounds the loop by what the condition compares, and returns whether there
-  /// is anything of that kind.
+  /// Moves comparisons of the condition to the loop's bounds; returns whether
+  /// there were any.
   bool bound();
 
 private:
@@ -88,8 +88,8 @@ struct BoundLoops : autodiff::impl::BoundLoopsBase<BoundLoops> {
 // What is skipped
 //===----------------------------------------------------------------------===//
 
-/// The operation that adds the same to what the loop carries in each iteration,
-/// which nobody asks for after the loop; null if there is none.
+/// The operation that adds the same to a carried value in each iteration, if
+/// the result is not used after the loop; else null.
 static Operation *findCounting(scf::ForOp loop, unsigned index) {
   Operation *update = loop.getYieldedValues()[index].getDefiningOp();
   bool counts = isa_and_present<arith::AddIOp, triton::AddPtrOp>(update) &&
@@ -99,7 +99,7 @@ static Operation *findCounting(scf::ForOp loop, unsigned index) {
   return counts ? update : nullptr;
 }
 
-/// Whether iterations in which the branch does nothing change nothing.
+/// Whether iterations in which the branch does nothing have no effect.
 static bool isSkipped(scf::ForOp loop, scf::IfOp branch) {
   Block *work = findWork(branch);
   if (!work)
@@ -133,7 +133,7 @@ std::optional<SkippingLoop> SkippingLoop::match(scf::ForOp loop) {
   return std::nullopt;
 }
 
-/// All conditions of which the branch needs each one to do something.
+/// All conditions that have to be true for the branch to do something.
 SmallVector<Value> SkippingLoop::takeConditions() {
   SmallVector<Value> conditions;
   if (findWork(branch) == branch.thenBlock()) {
@@ -181,7 +181,7 @@ bool SkippingLoop::bound(arith::CmpIOp condition) {
   if (!margin || margin->factor == 0 || margin->low != margin->high ||
       (margin->factor > 0 && !canStartLater()))
     return false;
-  // By whole numbers: ⌊(f·i + f·s + n) / f⌋ = i + s + ⌊n / f⌋.
+  // With integers: ⌊(f·i + f·s + n) / f⌋ = i + s + ⌊n / f⌋.
   int64_t factor = std::abs(margin->factor);
   if (llvm::all_of(margin->scalars, [&](const auto &term) {
         return term.second % factor == 0;
@@ -194,14 +194,14 @@ bool SkippingLoop::bound(arith::CmpIOp condition) {
   return boundNear(*margin) || boundFar(*margin);
 }
 
-/// Whether an integer may be the largest that there is, which stands for no
-/// limit: what the launch gives may, not what is computed from a program's id.
+/// Whether an integer may be the largest one, which means no limit. An argument
+/// may be, but not a value computed from a program id.
 bool SkippingLoop::mayBeExtreme(Value scalar) const {
   std::optional<ScalarExpr> known = ScalarExpr::of(scalar);
   return !known || (!known->getConstant() && !known->dependsOnProgramId());
 }
 
-/// An integer and a constant, or the next number that there is.
+/// An integer plus a constant, saturated at the largest integer.
 Value SkippingLoop::shift(Value scalar, int64_t by) {
   if (by == 0)
     return scalar;
@@ -219,7 +219,7 @@ Value SkippingLoop::shift(Value scalar, int64_t by) {
   return make<arith::AddIOp>(scalar, constant(by, type));
 }
 
-/// By an integer and a constant: i < s + n or i ≥ s + n.
+/// Bounds the loop by an integer plus a constant: i < s + n or i ≥ s + n.
 bool SkippingLoop::boundNear(const IterationRange &margin) {
   bool isEnd = margin.factor == -1;
   int64_t number = isEnd ? margin.low + 1 : -margin.low;
@@ -237,7 +237,7 @@ bool SkippingLoop::boundNear(const IterationRange &margin) {
     end(shift(scalar, number), mayBeExtreme(scalar));
     return true;
   }
-  // It starts at the first multiple of the step.
+  // The loop then starts at the first multiple of the step.
   if (step != 1 && (!isOnGrid(scalar) || !isOnGrid(loop.getLowerBound())))
     return false;
   start(shift(scalar, -llvm::divideFloorSigned(-number, step) * step),
@@ -245,7 +245,8 @@ bool SkippingLoop::boundNear(const IterationRange &margin) {
   return true;
 }
 
-/// By any sum, in 64 bits: i < ⌊rest / f⌋ + 1 or i ≥ ⌈−rest / f⌉.
+/// Bounds the loop by any sum, in 64 bits: i < ⌊rest / f⌋ + 1 or i ≥ ⌈−rest /
+/// f⌉.
 bool SkippingLoop::boundFar(const IterationRange &margin) {
   bool isEnd = margin.factor < 0;
   int64_t factor = std::abs(margin.factor);
@@ -254,7 +255,7 @@ bool SkippingLoop::boundFar(const IterationRange &margin) {
   Value bound = divide(isEnd ? margin : margin.scaled(-1), factor,
                        isEnd ? factor : factor - 1);
   if (!isEnd) {
-    // As many steps from where the loop starts.
+    // In whole steps from the loop's start.
     Value from = widenInteger(b, loc, loop.getLowerBound());
     Value distance = make<arith::SubIOp>(bound, from);
     distance = make<arith::AddIOp>(distance, constant(step - 1, i64));
@@ -295,13 +296,13 @@ Value SkippingLoop::divide(IterationRange sum, int64_t divisor,
     return dividend;
   Value by = constant(divisor, i64);
   std::optional<ScalarExpr> known = ScalarExpr::of(dividend);
-  // What rounds to zero is understood better.
+  // A division that truncates is understood better by other passes.
   return known && known->isNotNegative()
              ? make<arith::DivSIOp>(dividend, by)
              : make<arith::FloorDivSIOp>(dividend, by);
 }
 
-// Extreme bounds may be so far from one another that their distance overflows.
+// The distance of extreme bounds may overflow.
 
 void SkippingLoop::end(Value bound, bool isExtreme) {
   if (isExtreme)
@@ -317,7 +318,7 @@ bool SkippingLoop::isOnGrid(Value value) const {
   return form && form->isMultipleOf(step);
 }
 
-/// Whether nothing counts along with the iterations that are left out.
+/// Whether no carried value counts iterations that would be left out.
 bool SkippingLoop::canStartLater() {
   return llvm::none_of(llvm::seq(loop.getNumResults()), [&](unsigned index) {
     return findCounting(loop, index);
@@ -339,7 +340,7 @@ void BoundLoops::transform() {
   });
   if (!isBounded)
     return;
-  // Branches that are always taken go.
+  // Removes branches that are always taken.
   OpPassManager cleanup(ModuleOp::getOperationName());
   cleanup.nest<triton::FuncOp>().addPass(createCanonicalizerPass());
   if (failed(runPipeline(cleanup, getOperation())))

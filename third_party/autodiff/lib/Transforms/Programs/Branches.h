@@ -6,11 +6,11 @@
 
 namespace mlir::autodiff {
 
-/// The side of a branch that does something, if the other one does not.
+/// The block of a branch that does something, if the other one does nothing.
 Block *findWork(scf::IfOp branch);
 
-/// Adds a result to a branch, which it replaces: a value of each side, or from
-/// outside. There may have been no else.
+/// Replaces a branch by one with a further result; the values are defined
+/// inside the sides, or outside. The branch may have had no else.
 Value addResult(scf::IfOp &branch, Value onTrue, Value onFalse);
 
 } // namespace mlir::autodiff

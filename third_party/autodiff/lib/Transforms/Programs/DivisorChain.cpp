@@ -27,7 +27,7 @@ void Product::multiply(const ScalarExpr &number) {
   }
 }
 
-/// number / divisor, where that can be seen to be a whole number.
+/// number / divisor, if the division is known to be exact.
 static std::optional<ScalarExpr> wholeQuotient(const ScalarExpr &number,
                                                const ScalarExpr &divisor) {
   Product whole(number), by(divisor);
@@ -63,7 +63,7 @@ bool DivisorChain::divides(const ScalarExpr &divisor,
          });
 }
 
-/// Takes it that `divisor` divides `number`; false if it is seen not to.
+/// Assumes that `divisor` divides `number`; false if it is known not to.
 bool DivisorChain::claim(const ScalarExpr &divisor, const ScalarExpr &number) {
   if (divides(divisor, number))
     return true;

@@ -1,9 +1,10 @@
 //===- DivisorChain.h - Numbers that take positions apart -------*- C++ -*-===//
 //
-// Where each of the divisors 1 = d₀, d₁, … divides the next one, a number p ≥ 0
-// is Σ xⱼ · dⱼ, with the digits xⱼ = (p / dⱼ) % (dⱼ₊₁ / dⱼ), of which the last
-// has no limit. Quotients by divisors, remainders, and those of the results
-// are the same sums over fewer digits.
+// Let each of the divisors 1 = d₀, d₁, … divide the next one. Then a number p ≥
+// 0 is Σ xⱼ · dⱼ, with digits xⱼ = (p / dⱼ) % (dⱼ₊₁ / dⱼ), of which the last
+// has no limit. Quotients by divisors, remainders, and quotients and remainders
+// of these are sums of fewer digits. For example, (p / HW) % C is one digit of
+// p.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_DIVISORCHAIN_H
@@ -13,7 +14,7 @@
 
 namespace mlir::autodiff {
 
-/// What is left of a number: (p / from) % (to / from), or p / from.
+/// Some consecutive digits of a number: (p / from) % (to / from), or p / from.
 struct DigitRange {
   ScalarExpr from = ScalarExpr::constant(1);
   std::optional<ScalarExpr> to;
@@ -21,25 +22,26 @@ struct DigitRange {
 
 class DivisorChain {
 public:
-  /// What a range divided by `n` is, or what remains; none if it is not a
+  /// The quotient of a range by `n`, or the remainder; none if that is no
   /// range.
   std::optional<DigitRange> divide(const DigitRange &range,
                                    const ScalarExpr &n);
   std::optional<DigitRange> remainder(const DigitRange &range,
                                       const ScalarExpr &n);
 
-  /// Orders the divisors of all ranges; false if they are not such a chain.
+  /// Sorts the divisors of all ranges; false if they are not such a chain.
   bool order();
 
-  /// How many digits there are.
+  /// The number of digits.
   unsigned getLength() const { return divisors.size(); }
   /// The first digit of a range, and the one behind its last.
   std::pair<unsigned, unsigned> getDigits(const DigitRange &range) const;
-  /// What a digit counts for in a range that begins with another one.
+  /// The factor of a digit in a range that begins with digit `first`.
   ScalarExpr getWeight(unsigned digit, unsigned first = 0) const;
-  /// The limit of a digit of a number below `end`, a multiple of all divisors.
+  /// The limit of a digit of a number below `end`, which is a multiple of all
+  /// divisors.
   ScalarExpr getLimit(unsigned digit, const ScalarExpr &end) const;
-  /// Numbers that must not be negative if all that is so below `end`.
+  /// Numbers that must not be negative for that to be right.
   SmallVector<ScalarExpr> getAssumed(const ScalarExpr &end) const;
 
 private:
@@ -48,7 +50,7 @@ private:
   unsigned find(const ScalarExpr &divisor) const;
 
   SmallVector<ScalarExpr> divisors;
-  /// Pairs of which the first has to divide the second.
+  /// Pairs of numbers of which the first is assumed to divide the second.
   SmallVector<std::pair<ScalarExpr, ScalarExpr>> claims;
 };
 

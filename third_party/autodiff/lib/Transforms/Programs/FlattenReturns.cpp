@@ -1,14 +1,14 @@
 //===- FlattenReturns.cpp - Programs that return early run empty loops ----===//
 //
-// Where tiles are as many as the longest of several sequences needs, programs
-// of the others return before they have done anything:
+// A grid may have as many tiles as the longest of several sequences needs.
+// Programs of shorter sequences return early:
 //
 //   if (p · B < n) { …; for (i = 0; i < m; …) …; store }
 //
-// They may as well run their loops no times, and neither load nor store: then
-// everything stands in one block, whose loops can be interchanged with the
-// grid. What they load to know their places is loaded by all programs, and what
-// they divide by divides for all; that this is possible, the launch has to see.
+// Instead, they may run their loops zero times and mask their loads and stores.
+// Then the kernel is one block, and its loops can be interchanged with the
+// grid. Two things then happen in all programs, which the launch has to find
+// possible: loads that say where a program's range begins, and divisions.
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
@@ -36,19 +36,19 @@ static constexpr Remarks kRemarks("flatten-returns");
 using From = ScalarExpr::From;
 
 namespace {
-/// A branch that does all that a kernel does.
+/// A kernel that consists of one branch.
 class GuardedKernel {
 public:
   static std::optional<GuardedKernel> match(triton::FuncOp kernel);
 
-  /// Whether loops in it load what programs share, or stand beside a load that
-  /// data place.
+  /// Whether its loops load what other programs load, too, or are beside a load
+  /// with a loaded index.
   bool isWorthIt(triton::FuncOp kernel) const;
-  /// What cannot stand beside the branch.
+  /// An operation that must not be beside the branch.
   Obstacle findObstacle(triton::FuncOp kernel) const;
   scf::IfOp getBranch() const { return branch; }
-  /// Moves everything out of the branch. What all programs then load, and
-  /// divide by, is added to `assumed` as numbers that are not negative.
+  /// Moves everything out of the branch. Adds numbers that must not be negative
+  /// because of loads and divisions in all programs to `assumed`.
   void flatten(SmallVectorImpl<ScalarExpr> &assumed);
 
 private:
@@ -70,7 +70,7 @@ struct FlattenReturns : autodiff::impl::FlattenReturnsBase<FlattenReturns> {
 } // namespace
 
 std::optional<GuardedKernel> GuardedKernel::match(triton::FuncOp kernel) {
-  // Behind it, what it chose is stored.
+  // Behind the branch, its result is stored.
   Operation *last = kernel.getBody().front().getTerminator()->getPrevNode();
   while (last && !isa<scf::IfOp>(last) &&
          (isa<triton::StoreOp>(last) || isPure(last)))
@@ -83,7 +83,7 @@ std::optional<GuardedKernel> GuardedKernel::match(triton::FuncOp kernel) {
   return std::nullopt;
 }
 
-/// Whether elements of memory say where `load` reads.
+/// Whether the address of `load` depends on memory.
 static bool isPlacedByData(triton::LoadOp load) {
   auto form = LinearForm::of(load.getPtr(), {}, From::Memory);
   return isFloat(load.getType()) && form && form->readsMemory();
@@ -114,7 +114,7 @@ bool GuardedKernel::isWorthIt(triton::FuncOp kernel) const {
   });
 }
 
-/// What an operation divides integers by, if the launch knows that.
+/// The divisor of an integer division, if the launch knows it.
 static std::optional<ScalarExpr> findDivisor(Operation &op) {
   if (!isa<arith::DivSIOp, arith::RemSIOp>(op))
     return std::nullopt;
@@ -145,7 +145,7 @@ Obstacle GuardedKernel::findObstacle(triton::FuncOp kernel) const {
   return std::nullopt;
 }
 
-/// Computes the condition in front of the branch.
+/// Emits the condition in front of the branch.
 void GuardedKernel::makeCondition() {
   condition = branch.getCondition();
   OpBuilder b(branch);
@@ -153,8 +153,8 @@ void GuardedKernel::makeCondition() {
     condition = negationOf(b, branch.getLoc(), condition);
 }
 
-/// Whether a mask lets no lane through where the condition fails: a lane's
-/// number is not below that of the tile.
+/// Whether a mask is false in all lanes if the condition is false: a lane's
+/// number is at least that of the tile.
 bool GuardedKernel::isImpliedBy(Value mask) const {
   Constraints needed = constraintsOf(condition, From::Memory);
   if (!needed)

@@ -6,17 +6,17 @@
 
 namespace mlir::autodiff {
 
-/// The lanes of an access through `pointer` that `mask` lets through (null: all
-/// of them), where a scalar condition holds.
+/// The mask of an access through `pointer`, restricted to where a scalar
+/// condition holds (`mask` null: all lanes).
 Value guardMask(OpBuilder &builder, Location loc, Value condition, Value mask,
                 Value pointer);
 
-/// What a load that is guarded now gives without a value of its own for other
-/// lanes: zero.
+/// Gives a load that now has a mask zero for its other lanes, if it has no
+/// value for them.
 void completeOther(triton::LoadOp load);
 
-/// `value` in the lanes that `load` loads; in others what it gives them, or
-/// zero.
+/// `value` in the lanes that `load` loads; in other lanes the load's own value
+/// for them, or zero.
 Value whereLoaded(OpBuilder &builder, Value value, triton::LoadOp load);
 
 } // namespace mlir::autodiff

@@ -9,26 +9,28 @@
 
 namespace mlir::autodiff {
 
-/// Whether what `op` does many times, in iterations or lanes, may be done in
-/// any order, or at once, if no two of these store to the same element
-/// (`checkStores`) and `repeated`, the same or what contains it, runs for each:
-/// that only loads from arguments that nothing is written to in `op`, and to
-/// each other one `op` either stores or adds. What is carried is not looked at.
+/// Whether the iterations or lanes of `op` may run in any order, or at once.
+/// `repeated` is what runs for each of them: `op` or an operation that contains
+/// it. It is assumed that no two of them store to the same element
+/// (`checkStores`). Then it is enough that `repeated` only loads from arguments
+/// that `op` does not write to, and that `op` either only stores or only adds
+/// to each other argument. Carried values are not looked at.
 bool mayRunInAnyOrder(Operation *op, Operation *repeated);
-/// Why it may not, if it may not.
+/// Why they may not; none if they may.
 Obstacle findDependence(Operation *op, Operation *repeated);
 
 /// The mask of a load, store or atomic operation; null for other operations.
 Value getMask(Operation *op);
 
-/// Whether `op` computes the elements of its results one by one.
+/// Whether each element of a result of `op` only depends on one of each
+/// operand.
 bool isElementwise(Operation *op);
 
 /// The stores in an operation.
 SmallVector<triton::StoreOp> collectStores(Operation *op);
 
-/// The checks that no two programs store to the same element: in a loop, the
-/// last one would decide. None if that cannot be checked.
+/// The checks that no two programs store to the same element. (In a loop, the
+/// last iteration would win.) Fails if that cannot be checked.
 ReasonOr<SmallVector<CheckAttr>> checkStores(ArrayRef<triton::StoreOp> stores);
 
 } // namespace mlir::autodiff

@@ -23,8 +23,8 @@ bool mlir::autodiff::isUniform(Value tile) {
 // Positions and their ranges
 //===----------------------------------------------------------------------===//
 
-/// Whether `value` is program · length + lane. The first one says along which
-/// axis of the grid, and how long tiles are.
+/// Whether `value` is program · length + lane. The first such value determines
+/// the axis of the grid, and the length of tiles.
 bool Line::isPosition(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getRank() != 1 || !type.getElementType().isInteger())
@@ -50,7 +50,7 @@ bool Line::isPosition(Value value) {
   return true;
 }
 
-/// The number that an integer is in all lanes and programs.
+/// The expression of an integer that is the same in all lanes and programs.
 static std::optional<ScalarExpr> findNumber(Value value) {
   std::optional<LinearForm> form = LinearForm::of(value);
   if (!form || !form->isConstant() || form->constant.dependsOnProgramId())
@@ -63,7 +63,7 @@ std::optional<DigitRange> Line::getRange(Value value) const {
   return found == ranges.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// The range that `op` takes out of another one. (x − x / n · n is x % n.)
+/// The digits that `op` takes from others. (x − x / n · n is x % n.)
 std::optional<DigitRange> Line::takeApart(Operation *op) {
   if (op->getNumOperands() == 0 || op->getNumResults() != 1)
     return std::nullopt;
@@ -106,8 +106,7 @@ std::optional<DigitRange> Line::takeApart(Operation *op) {
 // What is done at each position
 //===----------------------------------------------------------------------===//
 
-/// Whether `op` does something with lanes of tiles that are on the line, each
-/// by itself.
+/// Whether `op` does something for each lane of the line by itself.
 bool Line::isMapped(Operation *op) const {
   auto load = dyn_cast<triton::LoadOp>(op);
   auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
@@ -154,8 +153,7 @@ Obstacle Line::collect() {
   return std::nullopt;
 }
 
-/// Whether what is done depends on the program in another way than by the
-/// position.
+/// Whether something depends on the program other than by the position.
 bool Line::asksForProgram() {
   llvm::DenseSet<Value> asking;
   for (Operation &op : kernel.getBody().front()) {
@@ -179,7 +177,7 @@ bool Line::asksForProgram() {
   return false;
 }
 
-/// n of the condition p < n, for all of the position.
+/// The n of a condition p < n on the whole position.
 std::optional<ScalarExpr> Line::getLimit(Value condition) const {
   Constraints limits = constraintsOf(condition);
   if (!limits || limits->size() != 1)
@@ -211,7 +209,7 @@ SmallVector<Value> Line::getConditions(Operation *access) const {
   return conditions;
 }
 
-/// Finds the end; false if stores do not agree on it.
+/// Finds the end of the line; false if stores disagree.
 bool Line::findEnd() {
   std::optional<std::optional<ScalarExpr>> common;
   for (Operation *op : mapped) {

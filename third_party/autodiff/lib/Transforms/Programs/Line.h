@@ -1,12 +1,13 @@
 //===- Line.h - Kernels that go along a line of positions -------*- C++ -*-===//
 //
-// A kernel without loops whose tiles are pieces of a line,
+// A kernel without loops goes along a *line* if its tiles are ranges of
+// positions,
 //
 //   p = program · T + [0, T)   while p < n,
 //
-// and which does the same for each position by itself, may visit them in any
-// order, and in tiles of any shape: as rows, columns and so on, where it takes
-// p apart into these (p / n, p % n).
+// and it does the same for each position by itself. Then it may visit positions
+// in any order, in tiles of any shape: in rows and columns, for example, if it
+// divides p into these (p / n, p % n).
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_PROGRAMS_LINE_H
@@ -22,17 +23,17 @@ namespace mlir::autodiff {
 
 class Line {
 public:
-  /// Digits of positions: bit j is the j-th.
+  /// A set of digits of positions (DivisorChain.h): bit j is the j-th digit.
   using Digits = unsigned;
 
-  /// The line that a kernel goes along; none if it does anything else, or does
-  /// not take positions apart.
+  /// The line that a kernel goes along. Fails if it does anything else, or does
+  /// not divide positions.
   static ReasonOr<Line> match(triton::FuncOp kernel);
 
-  /// The arguments that are loaded from where only digits tell, and no sum over
-  /// programs and lanes.
+  /// The arguments that are loaded at addresses which are no sums over programs
+  /// and lanes, but depend on digits.
   ArrayRef<BlockArgument> getTakenApart() const { return takenApart; }
-  /// The axis of the grid that the programs are on, and the length of a tile.
+  /// The axis of the grid that counts tiles, and the length of a tile.
   unsigned getAxis() const { return axis; }
   int64_t getTile() const { return tile; }
   /// A quotient or remainder of a position.
@@ -40,17 +41,17 @@ public:
 
   const DivisorChain &getChain() const { return chain; }
   Digits getAllDigits() const { return (1u << chain.getLength()) - 1; }
-  /// Where the line ends for all stores; none: where the programs do.
+  /// Where all stores end; if none, where the programs end.
   const std::optional<ScalarExpr> &getEnd() const { return end; }
 
-  /// The operations that do something at each position, in order.
+  /// The operations that are done for each position, in order.
   ArrayRef<Operation *> getOps() const { return mapped.getArrayRef(); }
-  /// What a value takes of the position, if it is such a number.
+  /// The digits of the position that a value consists of, if it does.
   std::optional<DigitRange> getRange(Value value) const;
-  /// The digits on which a value, or what an operation does, depends.
+  /// The digits on which a value, or an operation, depends.
   Digits getDigits(Value value) const;
   Digits getDigits(Operation *op) const { return digits.lookup(op); }
-  /// The conditions of a mask but for that of being on the line.
+  /// The conditions of a mask, except the one that a position is on the line.
   SmallVector<Value> getConditions(Operation *access) const;
 
 private:
@@ -72,7 +73,7 @@ private:
   Operation *division = nullptr;
   DivisorChain chain;
   std::optional<ScalarExpr> end;
-  /// Positions of lanes, all alike.
+  /// The positions of the lanes; all of these are equal.
   Value position;
   llvm::DenseMap<Value, DigitRange> ranges;
   llvm::SetVector<Operation *> mapped;
@@ -80,7 +81,7 @@ private:
   SmallVector<BlockArgument> takenApart;
 };
 
-/// Whether a tile is the same number everywhere.
+/// Whether all elements of a tile are the same constant.
 bool isUniform(Value tile);
 
 } // namespace mlir::autodiff

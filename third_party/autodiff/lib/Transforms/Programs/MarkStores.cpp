@@ -23,8 +23,8 @@ struct MarkStores : autodiff::impl::MarkStoresBase<MarkStores> {
 };
 } // namespace
 
-/// Where a store goes; null if the launch cannot tell exactly. `all` checks
-/// that all stores to its argument are distinct.
+/// The addresses of a store; null if a launch cannot compute them exactly.
+/// `all` checks that all stores to the argument are distinct.
 static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
                            CheckAttr all) {
   MLIRContext *context = kernel.getContext();
@@ -48,7 +48,7 @@ static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
 }
 
 void MarkStores::transform() {
-  // It is about the user's own launch, before any rearrangement.
+  // The attribute is about the user's launch, not a rearranged one.
   if (PlanOp plan = PlanOp::of(getOperation());
       plan && (!plan.getItems<StoredOp>().empty() ||
                !plan.getItems<RearrangedOp>().empty()))
@@ -60,7 +60,7 @@ void MarkStores::transform() {
       byArgument[base.getArgNumber()].push_back(store);
   });
   for (auto &[argument, ops] : byArgument) {
-    // Then nobody need look at each of the places.
+    // If this check holds, the launch need not look at each element.
     std::optional<AccessSpace> all = AccessSpace::ofAll(ops);
     CheckAttr check =
         all ? all->toCheck(CheckKind::Distinct, argument) : CheckAttr();

@@ -12,12 +12,13 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a kernel has loaded and stored, up to one of its operations.
+/// The values that a kernel has loaded and stored, before one of its
+/// operations.
 class Held {
 public:
   Held(triton::FuncOp kernel, ArrayRef<triton::StoreOp> distinct);
 
-  /// What `load` would load; null if that is not known.
+  /// The value that `load` would load; null if it is not known.
   Value get(OpBuilder &b, triton::LoadOp load) const;
   void add(triton::LoadOp load);
   void add(triton::StoreOp store);

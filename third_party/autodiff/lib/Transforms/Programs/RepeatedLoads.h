@@ -6,10 +6,11 @@
 
 namespace mlir::autodiff {
 
-/// Replaces loads in a kernel, outside of loops, of what it has: what it has
-/// loaded from the same addresses, if nothing writes to that argument, or has
-/// stored to them, if that is done by nothing but `distinct`, stores no two
-/// lanes or programs of which are to the same element.
+/// Removes repeated loads outside of loops. A load from the same addresses as
+/// an earlier load is replaced if nothing writes to that argument. A load from
+/// addresses that were stored to is replaced if only stores of `distinct` write
+/// to the argument: no two lanes or programs of these store to the same
+/// element.
 void dropRepeatedLoads(triton::FuncOp kernel,
                        ArrayRef<triton::StoreOp> distinct);
 

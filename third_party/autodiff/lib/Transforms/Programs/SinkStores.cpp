@@ -1,11 +1,13 @@
 //===- SinkStores.cpp - What both sides of a branch store -----------------===//
 //
+// In
+//
 //   if (c) { …; *p = a } else { …; *p = b }
 //
-// stores what the branch chooses, also where a side stores something else
-// behind. With one store, it is seen that each program stores to p, and once;
-// and where one side does nothing else, the other one may be all that the
-// kernel does (FlattenReturns.cpp).
+// the stored value becomes a result of the branch, and one store follows it,
+// even if a side stores something else afterwards. With one store, analyses see
+// that each program stores to p exactly once. And if one side does nothing
+// else, the other side may be all that the kernel does (FlattenReturns.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Branches.h"
@@ -33,8 +35,8 @@ struct SinkStores : autodiff::impl::SinkStoresBase<SinkStores> {
 };
 } // namespace
 
-/// The stores of a side of a branch behind which it does nothing to the same
-/// memory, the last one first.
+/// The stores of a side of a branch after which it does not access that memory,
+/// the last one first.
 static SmallVector<triton::StoreOp> findLastStores(Block &side) {
   SmallVector<triton::StoreOp> behind, found;
   for (Operation &op : llvm::reverse(side)) {
@@ -52,15 +54,14 @@ static SmallVector<triton::StoreOp> findLastStores(Block &side) {
   return found;
 }
 
-/// The attributes of a store, but for its number.
+/// The attributes of a store without its number.
 static DictionaryAttr getHints(triton::StoreOp store) {
   NamedAttrList attributes(store->getAttrDictionary());
   attributes.erase(kSiteAttr);
   return attributes.getDictionary(store.getContext());
 }
 
-/// Computes a value of a side in front of the branch; false if that is not
-/// possible.
+/// Hoists a value of a side above the branch; false if that is not possible.
 static bool hoist(Value value, scf::IfOp branch) {
   if (!value)
     return true;
@@ -78,8 +79,8 @@ static bool hoist(Value value, scf::IfOp branch) {
   return true;
 }
 
-/// Whether both sides of a branch store by the same pointer and mask, which
-/// then are computed in front of it.
+/// Whether both sides of a branch store to the same pointer with the same mask,
+/// which are then computed above it.
 static bool storeToTheSame(triton::StoreOp onTrue, triton::StoreOp onFalse,
                            scf::IfOp branch) {
   if (onTrue.getValue().getType() != onFalse.getValue().getType() ||
@@ -96,8 +97,8 @@ static bool storeToTheSame(triton::StoreOp onTrue, triton::StoreOp onFalse,
   return isSame && onTrue.getMask() == onFalse.getMask();
 }
 
-/// Lets one store behind the branch do what one on each side does, and returns
-/// the branch with what it is given; null if no two are the same.
+/// Replaces a store on each side by one behind the branch, and returns the
+/// branch with the stored value; null if no two stores match.
 static scf::IfOp sinkStore(scf::IfOp branch) {
   for (triton::StoreOp onTrue : findLastStores(*branch.thenBlock()))
     for (triton::StoreOp onFalse : findLastStores(*branch.elseBlock())) {

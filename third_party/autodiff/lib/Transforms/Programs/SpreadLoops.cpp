@@ -1,13 +1,13 @@
 //===- SpreadLoops.cpp - Iterations that become programs ------------------===//
 //
-// Few programs go through many rows or tiles, each beginning with its own
-// number and advancing by how many they are:
+// A few programs may go through many rows or tiles. Each starts at its own
+// number, and advances by the number of programs:
 //
 //   for (i = program · block; i < n; i += programs · block) …
 //
-// Where an iteration needs nothing of another one, the kernel does what n/block
-// programs without the loop do. All that is derived is derived from those:
-// their addresses are sums over the grid, as those of other kernels are.
+// If no iteration depends on another, n/block programs without the loop do the
+// same. The backward is derived from those: their addresses are sums over the
+// grid, as in other kernels.
 //
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
@@ -34,17 +34,17 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("spread-loops");
 
 namespace {
-/// A loop over i from a program's number that does all that a kernel does.
+/// A loop over i, starting at a program's number, that is all that a kernel
+/// does.
 class GridStride {
 public:
   static std::optional<GridStride> match(triton::FuncOp kernel);
 
-  /// Takes the loop away, so that i is the program's number, unless
-  /// what is left asks for the number, or for how many there are, in another
-  /// way.
+  /// Removes the loop, so that i is the program's number. Fails if the rest
+  /// needs the number, or the number of programs, in another way.
   Obstacle spread();
-  /// The grid of the n programs, and what must not be negative for them to run
-  /// each iteration once: expressions over a launch of the kernel.
+  /// The grid of the n programs, and numbers that must not be negative so that
+  /// each iteration runs once: expressions over a launch of the kernel.
   SmallVector<ExprAttr> getGrid();
   SmallVector<ScalarExpr> getAssumed();
   Location getLoc() { return loop.getLoc(); }
@@ -62,7 +62,7 @@ private:
 
   scf::ForOp loop;
   unsigned axis;
-  /// In blocks.
+  /// In units of blocks.
   ScalarExpr end, step;
 };
 
@@ -71,14 +71,15 @@ struct SpreadLoops : autodiff::impl::SpreadLoopsBase<SpreadLoops> {
 };
 } // namespace
 
-/// Whether an operation is the number, or the count, of programs along an axis.
+/// Whether an operation is the program id, or the number of programs, along an
+/// axis.
 template <typename OpT> static bool asksFor(Operation *op, unsigned axis) {
   auto asking = dyn_cast<OpT>(op);
   return asking && asking.getAxisAsInt() == static_cast<int>(axis);
 }
 
-/// Whether a carried integer or pointer, or tile of these, advances as its
-/// start does with the program's number, so that it is that of a program i.
+/// Whether a carried value is the same function of i in all programs: its
+/// initial value depends on the program's number as it advances with i.
 bool GridStride::isCounter(size_t index) {
   Value init = loop.getInits()[index];
   Value carried = loop.getRegionIterArgs()[index];
@@ -138,7 +139,7 @@ std::optional<GridStride> GridStride::match(triton::FuncOp kernel) {
     Obstacle why = found ? found->findObstacle(kernel) : found.why();
     if (!why)
       return found;
-    // Others are not over programs.
+    // Other loops are not over the grid.
     auto start = ScalarExpr::of(loop.getLowerBound());
     if (start && start->dependsOnProgramId())
       kRemarks.missed(loop, *why);
@@ -156,7 +157,7 @@ Obstacle GridStride::findObstacle(triton::FuncOp kernel) {
   return findDependence(loop, kernel);
 }
 
-/// Computes a value once more for another number of the program.
+/// Clones a value for another number of the program.
 Value GridStride::repeat(OpBuilder &b, Value value, Value number) const {
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
@@ -215,9 +216,8 @@ SmallVector<ExprAttr> GridStride::getGrid() {
   return grid;
 }
 
-/// The numbers 0 … n − 1 are p + k · step of one program p and one k ≥ 0, if
-/// there are as many programs as a step, or n is neither more than these nor
-/// than those.
+/// The numbers 0 … n − 1 are p + k · step for exactly one program p and one k ≥
+/// 0, if there are as many programs as a step; or if n is at most both.
 SmallVector<ScalarExpr> GridStride::getAssumed() {
   using Kind = ScalarExpr::Kind;
   ScalarExpr programs = ScalarExpr::grid(loop.getContext(), axis);

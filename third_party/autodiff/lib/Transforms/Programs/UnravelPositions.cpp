@@ -1,10 +1,10 @@
 //===- UnravelPositions.cpp - Tiles with an axis for each digit -----------===//
 //
-// A kernel that goes along a line of elements finds its place in something
-// smaller (a bias, a scale for each channel) by dividing: p / n, p % n. Many
-// positions share an address there, in no order that a sum over programs and
-// lanes would show. In tiles with an axis for each digit of the position, an
-// address depends on some axes, and its gradient is summed over the others.
+// A kernel that goes along a line of elements (Line.h) finds its index into a
+// smaller tensor (a bias, a scale for each channel) by division: p / n, p % n.
+// Many positions share an address there, but the address is no linear form in
+// programs and lanes. In tiles with an axis for each digit of the position, the
+// address depends on some axes, and its gradient is reduced over the others.
 //
 //===----------------------------------------------------------------------===//
 #include "Independence.h"
@@ -34,23 +34,23 @@ using Kind = ScalarExpr::Kind;
 
 namespace {
 /// A line whose tiles have an axis of one of `lengths` for each digit, the
-/// lowest first: along the first axis Triton lays threads where it does not see
-/// that neighbours in memory are along another one.
+/// lowest first. Triton puts threads along the first axis unless it sees that
+/// another axis is contiguous in memory.
 class Unraveled {
 public:
   Unraveled(triton::FuncOp kernel, const Line &line, ScalarExpr programs,
             ArrayRef<int64_t> lengths);
 
-  /// How many programs there are along the axis of the line.
+  /// The number of programs along the axis of the line.
   ScalarExpr countPrograms() const;
-  /// Numbers that must not be negative if they are to go along all of the line.
+  /// Numbers that must not be negative so that the whole line is covered.
   SmallVector<ScalarExpr> getAssumed() const;
-  /// Rewrites the kernel. What is not at the positions is left as it is.
+  /// Rewrites the kernel. Operations that are not about positions stay.
   void rewrite();
   ArrayRef<triton::StoreOp> getStores() const { return stores; }
 
 private:
-  /// A place of programs for each digit, those that come first the lowest.
+  /// The order of digits in the grid, the fastest first.
   SmallVector<unsigned> orderDigits() const;
   ScalarExpr getLimit(unsigned digit) const {
     return chain.getLimit(digit, end);
@@ -90,7 +90,7 @@ struct UnravelPositions
 // The programs
 //===----------------------------------------------------------------------===//
 
-/// Where the line ends: where all stores say so, or where the programs do.
+/// The end of the line: where all stores end, or the end of the programs.
 static ScalarExpr findEnd(const Line &line, const ScalarExpr &programs) {
   return line.getEnd().value_or(programs *
                                 ScalarExpr::constant(line.getTile()));
@@ -122,7 +122,7 @@ SmallVector<ScalarExpr> Unraveled::getAssumed() const {
   if (line.getEnd())
     assumed.push_back(programs * ScalarExpr::constant(line.getTile()) - end);
   else
-    // No mask says where the line ends.
+    // No mask limits the line.
     assumed.push_back(none -
                       ScalarExpr::binary(Kind::Rem, getLimit(last),
                                          ScalarExpr::constant(lengths[last])));
@@ -135,8 +135,8 @@ SmallVector<ScalarExpr> Unraveled::getAssumed() const {
   return assumed;
 }
 
-/// What a gradient is summed over comes last: neighbours in that order are far
-/// apart in the numbers of programs, of which each may do several.
+/// Digits that a gradient is summed over come last: neighbours in that order
+/// are far apart in the numbers of programs, of which each may do several.
 SmallVector<unsigned> Unraveled::orderDigits() const {
   Line::Digits kept = 0;
   for (Operation *op : line.getOps())
@@ -144,7 +144,7 @@ SmallVector<unsigned> Unraveled::orderDigits() const {
       kept |= line.getDigits(op);
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(0, chain.getLength()));
-  // Of digits with a single place, the number of a program says nothing.
+  // A digit with a single value does not matter.
   auto rank = [&](unsigned digit) {
     if (countPlaces(digit) == ScalarExpr::constant(1))
       return 0;
@@ -162,7 +162,7 @@ SmallVector<unsigned> Unraveled::orderDigits() const {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// The type of tiles that vary along the axes of some digits.
+/// The type of tiles with the axes of some digits.
 RankedTensorType Unraveled::typeFor(Type type, Line::Digits varying) const {
   SmallVector<int64_t> shape;
   for (unsigned digit = 0; digit < chain.getLength(); ++digit)
@@ -177,7 +177,8 @@ Value Unraveled::spread(OpBuilder &b, Value value, Line::Digits varying) const {
   return triton::BroadcastOp::create(b, value.getLoc(), type, value);
 }
 
-/// A tile that is the same number everywhere, along no axis.
+/// The scalar of a tile that is the same constant everywhere, as a tile without
+/// long axes.
 Value Unraveled::shrink(OpBuilder &b, Value uniform) const {
   RankedTensorType type = typeFor(uniform.getType(), 0);
   if (auto splat = uniform.getDefiningOp<triton::SplatOp>())
@@ -229,7 +230,7 @@ void Unraveled::emitDigits(OpBuilder &b) {
   }
 }
 
-/// The part of a position that `value` is: a sum of digits.
+/// Emits the digits of a position that `value` consists of, as a sum.
 Value Unraveled::emitRange(OpBuilder &b, Value value) {
   Location loc = value.getLoc();
   auto [first, last] = chain.getDigits(*line.getRange(value));
@@ -250,7 +251,7 @@ Value Unraveled::emitRange(OpBuilder &b, Value value) {
   return sum ? sum : integerOf(b, loc, typeFor(value.getType(), 0), 0);
 }
 
-/// `value` along the axes of the digits that it depends on.
+/// `value` with the axes of the digits that it depends on.
 Value Unraveled::get(OpBuilder &b, Value value) {
   if (!isa<RankedTensorType>(value.getType()))
     return value;
@@ -260,7 +261,7 @@ Value Unraveled::get(OpBuilder &b, Value value) {
   return found;
 }
 
-/// What is left of a mask, and that the digits which matter are digits.
+/// Emits the rest of a mask, with the limits of the digits that matter.
 Value Unraveled::emitMask(OpBuilder &b, Operation *access) {
   Location loc = access->getLoc();
   Line::Digits varying = line.getDigits(access);
@@ -334,7 +335,7 @@ void Unraveled::rewrite() {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Whether a gradient is asked for that others contribute to, in other lanes.
+/// Whether a gradient is wanted to which several lanes contribute.
 bool UnravelPositions::isWanted(const Line &line) const {
   return llvm::any_of(line.getTakenApart(), [&](BlockArgument argument) {
     return allWanted || llvm::is_contained(wanted, argument.getArgNumber());
@@ -350,7 +351,7 @@ void UnravelPositions::transform() {
   auto kernel = cast<triton::FuncOp>(b.clone(*primal));
   ReasonOr<Line> line = Line::match(kernel);
   if (!line) {
-    // Other kernels have no positions to take apart.
+    // Other kernels do not divide positions.
     for (Operation &op : kernel.getBody().front())
       if (isa<arith::DivSIOp, arith::RemSIOp>(op) &&
           isa<RankedTensorType>(op.getResult(0).getType()))

@@ -1,11 +1,11 @@
 //===- UnwrapTiles.cpp - Tiles that go around the end of a tensor ---------===//
 //
-// So that tiles beyond the end of a tensor read something valid, kernels take
-// their positions modulo its length, x % M, or go back to its start,
-// where(x < M, x, 0). What comes of the lanes x ≥ M is never stored. Then these
-// need not be read at all, and the others are x, if not negative: addresses
-// become sums over the iteration space, from which schedules are derived. That
-// x is not negative is for the host to check where it cannot be seen.
+// Kernels avoid masks for tiles beyond the end of a tensor by positions modulo
+// its length, x % M, or by going back to its start, where(x < M, x, 0). Results
+// of lanes x ≥ M are never stored. So these need not be loaded, and in all
+// other lanes the position is x, if that is not negative. Addresses then are
+// linear forms, which later passes need. If it is not known that x is not
+// negative, the host checks it.
 //
 //===----------------------------------------------------------------------===//
 #include "Tiles/TileResizes.h"
@@ -30,15 +30,15 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("unwrap-tiles");
 
 namespace {
-/// A tile that is x % M or a selection of x, in whose other lanes, outside of
-/// the tensor, nothing that depends on it is kept.
+/// A tile that is x % M or a selection of x. In lanes with x ≥ M, outside of
+/// the tensor, nothing that depends on it is stored.
 class Wraparound {
 public:
   static ReasonOr<Wraparound> match(Operation *op);
 
   /// Numbers that must not be negative.
   ArrayRef<ScalarExpr> getAssumed() const { return assumed; }
-  /// Takes x for the tile.
+  /// Replaces the tile by x.
   void unwrap();
 
 private:
@@ -52,7 +52,7 @@ private:
   bool leavesOut(Value mask, unsigned axis) const;
 
   Operation *op;
-  /// What may depend on lanes outside.
+  /// An operation that may keep lanes outside of the tensor.
   Operation *keeping = nullptr;
   Value x;
   Value isInside;                 // null: x < M
@@ -69,8 +69,8 @@ struct UnwrapTiles : autodiff::impl::UnwrapTilesBase<UnwrapTiles> {
 };
 } // namespace
 
-/// Whether a position in a tile is the same in all iterations: what is loaded
-/// in one may be stored in another.
+/// Whether a position is the same in all iterations; otherwise a lane that is
+/// outside in one may be stored in another.
 static bool isFixed(const LinearForm &form) {
   return llvm::all_of(form.terms, [](const LinearForm::Term &term) {
     return term.dimension.kind == Dimension::Kind::Axis ||
@@ -78,7 +78,7 @@ static bool isFixed(const LinearForm &form) {
   });
 }
 
-/// The numbers on which it depends whether a fixed position is negative.
+/// The numbers that decide whether a fixed position is negative.
 static SmallVector<ScalarExpr> findSigns(const LinearForm &form) {
   SmallVector<ScalarExpr> signs{form.constant};
   for (const LinearForm::Term &term : form.terms) {
@@ -120,7 +120,7 @@ Obstacle Wraparound::match(arith::SelectOp selection) {
   return std::nullopt;
 }
 
-/// Whether a mask leaves out all lanes outside, which lie along `axis`.
+/// Whether a mask excludes all lanes outside, along `axis`.
 bool Wraparound::leavesOut(Value mask, unsigned axis) const {
   SmallVector<Constraint> known = knownConstraintsOf(mask);
   return llvm::all_of(inside, [&](const Constraint &needed) {
@@ -132,8 +132,8 @@ bool Wraparound::leavesOut(Value mask, unsigned axis) const {
   });
 }
 
-/// Notes that `value` changes in lanes outside, and follows them; false if
-/// something may depend on them.
+/// Notes that `value` changes in lanes outside, and follows its uses; false if
+/// something may depend on these lanes.
 bool Wraparound::follow(Value value, unsigned axis) {
   auto [known, isNew] = dependent.insert({value, axis});
   if (!isNew)
@@ -146,8 +146,8 @@ bool Wraparound::follow(Value value, unsigned axis) {
   });
 }
 
-/// The axis of the user's results along which the lanes lie that lie along
-/// `axis` of its operand; none if they meet there.
+/// The axis of the user's results that corresponds to `axis` of its operand;
+/// none if lanes along it are combined.
 static std::optional<unsigned> axisOfResults(OpOperand &use, unsigned axis) {
   Operation *user = use.getOwner();
   auto tile = user->getNumResults() == 0

@@ -1,9 +1,10 @@
 //===- CotangentFactors.cpp - What cotangents are multiplied by -----------===//
 //
-// The activation of a product takes the product in float32, and so does its
-// derivative. But of dz = dy · f'(z), where dy comes rounded, f'(z) needs not
-// be more exact than dy is: half as many bytes. And there is no exponential in
-// the backward.
+// The activation behind a product is computed in float32, and so is its
+// derivative. But in dz = dy · f'(z), where dy is rounded to bfloat16, f'(z)
+// need not be more exact than dy. If the forward saves f'(z) in bfloat16
+// instead of z, it takes half as many bytes, and the backward has no
+// exponential.
 //
 //===----------------------------------------------------------------------===//
 #include "CotangentFactors.h"
@@ -25,24 +26,25 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a value is linear in.
+/// The cotangent in which a value is linear.
 struct Linearity {
   Value cotangent;
-  /// Whether it is zero where the cotangent is, even if the factor is not
-  /// finite there: a derivative in a lane without elements.
+  /// Whether it is set to zero where the cotangent is zero, since the factor
+  /// may not be finite there.
   bool isGuarded = false;
 
   explicit operator bool() const { return bool(cotangent); }
 };
 
-/// Values at the outer level of a backward that are linear in one cotangent.
+/// Values in the outermost block of a backward that are linear in one
+/// cotangent.
 class LinearValues {
 public:
   explicit LinearValues(Block &body);
 
-  /// Those that something else uses.
+  /// Linear values that have other uses.
   SmallVector<Value> collectEnds() const;
-  /// Whether the primal's `value` is used for nothing but factors.
+  /// Whether the forward's `value` is only used in factors.
   bool isOnlyFactor(Value value) const;
   Linearity of(Value value) const { return linear.lookup(value); }
 
@@ -58,21 +60,22 @@ private:
 
   llvm::DenseSet<Operation *> adjoint;
   llvm::MapVector<Value, Linearity> linear;
-  /// Conditions that ask whether what is linear in a cotangent is zero: they
-  /// are what they are where it is one, unless it is zero.
+  /// Conditions that test whether a linear value is zero. With a cotangent of
+  /// one, they have the same value, unless the cotangent is zero.
   llvm::DenseMap<Value, Value> conditions;
 };
 
-/// Computes in the forward what the backward would.
+/// Emits values of the backward in the forward.
 class Transplant {
 public:
   Transplant(triton::FuncOp backward, triton::FuncOp forward);
 
-  /// Adds `value`, where `cotangent` is one; false if the forward cannot.
+  /// Adds `value`, for a `cotangent` of one; false if the forward cannot
+  /// compute it.
   bool add(Value value, Value cotangent);
-  /// What computing all of that compares to.
+  /// The cost of all computations, in bytes.
   double bytesOfArithmetic() const;
-  /// Computes it, and returns where a builder may go on.
+  /// Emits the computations; returns where a builder may continue.
   Operation *emit(IRMapping &map);
 
 private:
@@ -81,7 +84,7 @@ private:
   Operation *findSource(Operation *op) const;
 
   triton::FuncOp backward, forward;
-  /// Residuals and loads of the forward's outer level, by their numbers.
+  /// Residuals and loads in the forward's outermost block, by number.
   llvm::DenseMap<int64_t, Operation *> residuals, loads;
   llvm::MapVector<Operation *, Operation *> sources;
   SetVector<Operation *> slice;
@@ -110,7 +113,7 @@ LinearValues::LinearValues(Block &body) : adjoint(findAdjoint(body)) {
     }
 }
 
-/// A sum, or one of two values.
+/// A sum, or a selection between two values.
 Linearity LinearValues::matchSum(Value a, Value b) const {
   Linearity ofA = of(a), ofB = of(b);
   bool isA = ofA && isZero(b), isB = ofB && isZero(a);
@@ -148,7 +151,7 @@ Linearity LinearValues::match(Operation *op) const {
       .Default(Linearity());
 }
 
-/// The cotangent of a condition like that; null for others.
+/// The cotangent of such a condition; null for others.
 Value LinearValues::matchCondition(Operation *op) const {
   if (auto test = dyn_cast<arith::CmpFOp>(op))
     return test.getPredicate() == arith::CmpFPredicate::OEQ &&
@@ -169,7 +172,7 @@ Value LinearValues::matchCondition(Operation *op) const {
   return cotangent;
 }
 
-/// Whether `op` is not needed any more where factors are.
+/// Whether `op` is not needed any more if factors are used.
 bool LinearValues::isInside(Operation *op) const {
   if (op->getNumResults() != 1)
     return false;
@@ -268,7 +271,7 @@ double Transplant::bytesOfArithmetic() const {
   return bytes;
 }
 
-/// What the forward has loaded, where the copy loads it, too.
+/// Masks a value that the forward has loaded where the copy does not load it.
 static void narrow(OpBuilder &b, triton::LoadOp load, IRMapping &map) {
   Value mask = map.lookupOrDefault(load.getMask());
   map.map(load.getResult(),
@@ -303,9 +306,9 @@ Operation *Transplant::emit(IRMapping &map) {
 // What is saved
 //===----------------------------------------------------------------------===//
 
-/// Whether this comes from memory in bfloat16, which has the range of the
-/// float32 that it is computed with (half precision has not), and nothing is
-/// added to it there.
+/// Whether a cotangent is loaded in bfloat16 and nothing is added to it.
+/// (bfloat16 has the range of the float32 in which it is computed; half
+/// precision does not.)
 static bool isRounded(UpstreamOp op) {
   WalkResult walk = op->getBlock()->walk([&](AccumulateOp other) {
     return other.getArgument() == op.getArgument() ? WalkResult::interrupt()
@@ -315,7 +318,7 @@ static bool isRounded(UpstreamOp op) {
          getElementTypeOrSelf(op.getResult().getType()).isF32();
 }
 
-/// How memory holds the factor of `product`.
+/// The type in which the factor of `product` is stored.
 static Type getStored(Value product, Value cotangent) {
   Type type = product.getType();
   if (!isRounded(cotangent.getDefiningOp<UpstreamOp>()))
@@ -361,7 +364,8 @@ void mlir::autodiff::saveFactors(triton::FuncOp backward,
     bytes += bytesOf(residual.getType());
   Transplant transplant(backward, forward);
   SmallVector<Type> stored;
-  // For what takes no longer than an exponential, a factor is not worth it.
+  // A factor is not worth it for computations that take no longer than an
+  // exponential.
   double least = Target::of(backward).getBytesOfSpecial();
   for (Value product : products) {
     Value cotangent = linear.of(product).cotangent;

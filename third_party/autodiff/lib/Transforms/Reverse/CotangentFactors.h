@@ -7,13 +7,12 @@
 
 namespace mlir::autodiff {
 
-/// Lets `forward` save factors L(1) in place of some of the residuals that are
-/// to be saved, and drops these from `saved`, if that takes fewer bytes, or
-/// time that bytes compare to.
+/// Lets `forward` save factors L(1) in place of some residuals, and drops these
+/// from `saved`, if that takes fewer bytes, or less time, measured in bytes.
 ///
-/// What a backward makes of a cotangent t, element by element, is linear in it:
-/// L(t) = t · L(1). If memory has t in bfloat16, it has the factor, too. The
-/// result is then the exact one of a cotangent within half a unit in the last
+/// Elementwise operations on a cotangent t are linear in it: L(t) = t · L(1).
+/// If t is in memory as bfloat16, the factor is saved in bfloat16, too. The
+/// result is then the exact one for a cotangent within half a unit in the last
 /// place of t, element by element (a backward error, as in Higham, "Accuracy
 /// and Stability of Numerical Algorithms", 2002, section 1.5).
 void saveFactors(triton::FuncOp backward, triton::FuncOp forward,

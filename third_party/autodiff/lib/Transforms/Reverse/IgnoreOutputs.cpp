@@ -1,8 +1,8 @@
 //===- IgnoreOutputs.cpp - Outputs that no gradient comes from ------------===//
 //
-// A backward need not know what they hold, and what a value does to them alone
-// does not matter to its derivative. Nor do barriers, between a program's
-// threads. The primal stores them as before, and waits.
+// A backward does not need values of outputs without a cotangent, and values
+// that only these depend on have no derivative. Nor does it need the barriers
+// between a program's threads. The forward stores and waits as before.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
@@ -29,8 +29,7 @@ struct IgnoreOutputs : autodiff::impl::IgnoreOutputsBase<IgnoreOutputs> {
 };
 } // namespace
 
-/// Whether all that `write` may change belongs to arguments that are not among
-/// `outputs`.
+/// Whether `write` can only change arguments that are not among `outputs`.
 static bool missesAll(Operation *write, const ArgumentSet &outputs) {
   SmallVector<BlockArgument> bases = getBaseArguments(write->getOperand(0));
   return !bases.empty() && llvm::none_of(bases, [&](BlockArgument base) {

@@ -22,7 +22,7 @@ struct LiftAssembly : autodiff::impl::LiftAssemblyBase<LiftAssembly> {
 } // namespace
 
 namespace {
-/// Floats that assembly makes of bits.
+/// Floats that assembly computes from bits.
 struct Reinterpreted {
   std::string text;
   SmallVector<Operation *> casts;
@@ -46,7 +46,7 @@ void LiftAssembly::transform() {
   Activity activity = analyse();
   auto isActive = [&](Value value) { return activity.isActive(value); };
   auto isVaried = [&](Value value) { return activity.isVaried(value); };
-  // Of values that take the place of others nothing is known.
+  // Activity is not known for values that replaced others.
   llvm::erase_if(assembly, [&](triton::ElementwiseInlineAsmOp op) {
     return llvm::none_of(op->getResults(), isActive) ||
            llvm::none_of(op->getOperands(), isVaried);
@@ -78,7 +78,7 @@ void LiftAssembly::transform() {
   }
   if (reinterpreted.empty())
     return;
-  // Bits of a float have a derivative only if it is zero.
+  // The derivative of a float's bits has to be zero.
   Activity remaining = analyse();
   for (Reinterpreted &bits : reinterpreted)
     for (Operation *cast : bits.casts)

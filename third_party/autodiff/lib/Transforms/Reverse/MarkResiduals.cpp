@@ -14,14 +14,15 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Loops, branches, reductions and products: what an expert would not redo.
+/// Operations that an expert would not compute again: loops, branches,
+/// reductions and products.
 static bool isExpensive(Operation *op) {
   return isa<scf::ForOp, scf::WhileOp, scf::IfOp, triton::ReduceOp,
              triton::ScanOp, triton::DotOp>(op);
 }
 
-/// Whether a condition (what a dropout keeps) takes longer to compute from what
-/// is loaded and counted than to write and read again.
+/// Whether a condition (a dropout's mask) takes longer to compute than to write
+/// and read.
 static bool isLongCondition(Operation *op) {
   if (!isa<arith::CmpIOp, arith::CmpFOp>(op))
     return false;
@@ -39,8 +40,8 @@ static bool isLongCondition(Operation *op) {
   return cost > 2 * bytesOf(op->getResult(0).getType());
 }
 
-/// `stored` before it was rounded to the type in memory: that is what the
-/// adjoint asks for.
+/// `stored` before it was rounded to the type in memory, which the adjoint
+/// uses.
 static Value beforeRounding(Value stored) {
   Operation *op = stored.getDefiningOp();
   if (op && isa<arith::TruncFOp>(op))
@@ -63,7 +64,7 @@ struct MarkResiduals : autodiff::impl::MarkResidualsBase<MarkResiduals> {
         values.insert(beforeRounding(store.getValue()));
     }
     values.insert_range(findDecisions(kernel));
-    // The backward asks whether memory holds them, bit for bit.
+    // The backward tests whether memory contains these values, bit for bit.
     kernel.walk([&](triton::AtomicRMWOp atomic) {
       if (selectsContent(atomic))
         values.insert(withoutBitcast(atomic.getVal()));

@@ -1,13 +1,14 @@
 //===- MarkStates.cpp - States that a backward may read back --------------===//
 //
-// A state that a loop carries, and stores in every iteration, need not be
-// taped: memory holds it, if no iteration or program stores to an element that
-// another one has stored to (a check), and nothing else accesses the output.
+// A value that a loop carries and stores in every iteration, a state, can be
+// loaded by the backward and needs no tape. That holds if no iteration or
+// program stores to an element that another one has stored to (a check), and
+// nothing else accesses the output.
 //
-// Two things are to be proved besides. Memory may hold the state rounded: then
-// all that the adjoint needs of it must be products, which have the error of
-// one rounding, and not differences, which may have any. And a mask may leave
-// lanes out: then these must lead to nothing but lanes that are left out.
+// Two more things are proved. Memory may hold the state rounded: then the
+// adjoint may only use it in products, which have the relative error of one
+// rounding, and not in differences, whose error may be any. And a mask may
+// exclude lanes: then these may only lead to lanes that are excluded.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/AccessSpace.h"
@@ -40,8 +41,8 @@ struct MarkStates : autodiff::impl::MarkStatesBase<MarkStates> {
 };
 } // namespace
 
-/// Whether lanes of the state that `store` leaves out, in all iterations, lead
-/// to nothing but themselves and stores that leave them out.
+/// Whether lanes that `store` masks in all iterations only lead to themselves
+/// and to stores that mask them.
 static bool keepsToMask(scf::ForOp loop, unsigned index,
                         triton::StoreOp store) {
   Value mask = store.getMask();
@@ -85,7 +86,7 @@ static bool passesOn(Operation *op) {
   return rearranges(op) || isa<arith::NegFOp, arith::SelectOp>(op);
 }
 
-/// Whether `op` adds to `value`, or adds up its elements.
+/// Whether `op` adds to `value`, or sums its elements.
 static bool adds(Operation *op, Value value) {
   if (auto dot = dyn_cast<triton::DotOp>(op))
     return dot.getC() == value && dot.getA() != value && dot.getB() != value;
@@ -94,8 +95,8 @@ static bool adds(Operation *op, Value value) {
   return isa<arith::AddFOp, arith::SubFOp>(op);
 }
 
-/// Whether the state may be read as memory holds it, in fewer bits: nothing
-/// but products of it are needed, not the sums of these.
+/// Whether the adjoint may use the state as memory has it, in fewer bits: it
+/// needs products with it, and no sums.
 static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
   BlockArgument state = loop.getRegionIterArg(index);
   llvm::SetVector<Value> products, sums;
@@ -103,7 +104,7 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
   auto isHarmless = [&](OpOperand &use) {
     bool isHandedOn = use.getOwner() == loop.getBody()->getTerminator() &&
                       use.getOperandNumber() == index;
-    // Rounded once more, it is what memory holds.
+    // Rounded again, it is the value in memory.
     return isHandedOn || isa<triton::StoreOp>(use.getOwner()) ||
            (use.get() == state && isa<arith::TruncFOp>(use.getOwner()) &&
             getElementTypeOrSelf(use.getOwner()->getResult(0)) == stored);
@@ -131,8 +132,8 @@ static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
   return true;
 }
 
-/// The question whether memory holds what is stored; null if that depends on
-/// more than addresses.
+/// The check that memory still has the stored value; null if that does not only
+/// depend on addresses.
 CheckAttr MarkStates::findCheck(triton::StoreOp store) {
   BlockArgument base = getBaseArgument(store.getPtr());
   if (!base || llvm::is_contained(repeated, base.getArgNumber()))
@@ -153,7 +154,7 @@ CheckAttr MarkStates::findCheck(triton::StoreOp store) {
 
 void MarkStates::mark(scf::ForOp loop, unsigned index) {
   BlockArgument carried = loop.getRegionIterArg(index);
-  // Positions are known from the number of the iteration.
+  // Values that follow from the number of the iteration are not read.
   if (isPointer(carried.getType()) ||
       LinearForm::of(carried, {}, ScalarExpr::From::Memory))
     return;

@@ -1,12 +1,12 @@
 //===- MaskLoads.cpp - Loads of lanes that outputs depend on --------------===//
 //
-// A kernel may load more than it makes use of: rows behind the end of a batch,
-// positions behind that of a tensor. What is there may be anything, or nobody's
-// memory. A backward need not read it: of such lanes it would multiply zeros,
-// and they would get a gradient, zero. So the mask of a load says which lanes
-// are live, as far as that is known of the elements that it reads, whatever
-// programs and iterations they are read in. Lanes are live, too, by which
-// something is decided: a selection, an address, a branch.
+// A kernel may load more than it uses: rows behind the end of a batch,
+// positions behind the end of a tensor. Memory there may hold anything, or
+// belong to nobody. A backward need not load it: it would multiply zeros by it,
+// and store gradients of zero. So each load gets a mask for the live lanes
+// (LiveLanes.h), as far as these are known for the elements that it reads, in
+// any program and iteration. Lanes that decide something are live, too: a
+// selection, an address, a branch.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 using Kind = Dimension::Kind;
 
-/// How wide the numbers are that a kernel compares: as wide must bounds be.
+/// The width of the integers that a kernel compares; bounds need the same.
 static unsigned findWidth(triton::FuncOp kernel) {
   unsigned width = 32;
   kernel.walk([&](arith::CmpIOp compare) {
@@ -44,7 +44,7 @@ struct MaskLoads : autodiff::impl::MaskLoadsBase<MaskLoads> {
   void transform() override;
 };
 
-/// Computes a bound of the lanes of a load, before it.
+/// Emits a bound for the lanes of a load, in front of it.
 class BoundEmitter {
 public:
   explicit BoundEmitter(triton::LoadOp load)
@@ -76,7 +76,7 @@ private:
 } // namespace
 
 bool BoundEmitter::canEmit(const Constraint &constraint, triton::LoadOp load) {
-  // Schedules give kernels other grids.
+  // Later passes may change a kernel's grid.
   auto isEmittable = [](const ScalarExpr &number) {
     return !number.readsMemory() && !number.dependsOnGrid();
   };
@@ -150,7 +150,7 @@ Value BoundEmitter::emit(const Constraint &constraint) {
   for (const LinearForm::Term &term : constraint.form.terms)
     if (term.dimension.kind != Kind::Axis)
       scalars = add(scalars, emit(term));
-  // Axes meet at last: most bounds are of one.
+  // Axes are broadcast at the end, since most bounds have one.
   Value sum = scalars;
   SmallVector<unsigned> axes;
   for (const LinearForm::Term &term : constraint.form.terms) {
@@ -172,7 +172,7 @@ Value BoundEmitter::emit(const Constraint &constraint) {
   return axes.size() > 1 ? holds : repeatOver(b, loc, holds, axes, shape);
 }
 
-/// Lets a load read only lanes for which bounds hold.
+/// Restricts a load to lanes for which bounds hold.
 static void addBounds(triton::LoadOp load, ArrayRef<Constraint> bounds) {
   OpBuilder b(load);
   Value mask = load.getMask();
@@ -218,7 +218,7 @@ void MaskLoads::transform() {
   });
   if (missing.empty())
     return;
-  // The forward loads what it did; bounds are about the loops of the copy.
+  // The forward's loads stay; bounds refer to loops of the copy.
   if (kernel == getPrimal(module)) {
     (void)getOrCreateDifferentiated(module);
     return transform();

@@ -1,10 +1,10 @@
 //===- RecordMemory.cpp - Mark what only this run can know ----------------===//
 //
-// What a kernel loads from memory that it changes itself, and what an atomic
-// operation returns, cannot be computed again by a backward. The value is
-// pushed where it appears, under a number that counts the executions of its
-// block: a counter carried through the loops and branches around it. So are
-// decisions in loops and branches; others are residuals.
+// A backward cannot compute again what a kernel loads from memory that it
+// changes, nor what an atomic operation returns. Such a value is pushed where
+// it appears, with a number that counts the executions of its block: a counter
+// that the loops and branches around it carry. Decisions (Decisions.h) in loops
+// and branches are pushed, too; others are residuals.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Decisions.h"
@@ -24,17 +24,18 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Carries a counter from the kernel's outer level to one block, and back.
+/// Carries a counter from the outermost block of a kernel to an inner block,
+/// and back.
 class CounterThreading {
 public:
   explicit CounterThreading(triton::FuncOp kernel)
       : kernel(kernel), rewriter(kernel.getContext()) {}
 
-  /// The number of this execution of `anchor`'s block, the first being 0.
+  /// How often the block of `anchor` has run before.
   Value countExecutions(Operation *anchor);
 
 private:
-  /// Threads `before`, the count so far, through `block`; the count after it.
+  /// Carries the count `before` through `block`; returns the count after it.
   Value thread(Operation *anchor, Block &block, Value before);
   Value threadFor(Operation *anchor, scf::ForOp loop, Value before);
   Value threadWhile(Operation *anchor, scf::WhileOp loop, Value before);
@@ -150,7 +151,8 @@ void RecordMemory::runOnOperation() {
         !mutation::isMade("record-memory:decisions are made again");
     return isDecision || (!op->use_empty() && !memory.isRepeatable(op));
   };
-  // By block: its first such operation stands for it, since blocks move.
+  // For each block, its first such operation stands for the block, since blocks
+  // may be replaced.
   llvm::MapVector<Block *, SmallVector<Operation *>> recorded;
   kernel.walk([&](Operation *op) {
     if (llvm::any_of(op->getResults(), isRecorded))

@@ -18,7 +18,7 @@ static Recordings collect(triton::FuncOp backward) {
   return recordings;
 }
 
-/// Removes pushes that nobody pops. Whether there were any.
+/// Removes pushes without pops; returns whether there were any.
 static bool dropUnread(Recordings &recordings) {
   bool dropped = false;
   for (auto &[tape, recording] : recordings)

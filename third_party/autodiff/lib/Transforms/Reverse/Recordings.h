@@ -10,12 +10,13 @@
 
 namespace mlir::autodiff {
 
-/// A tape. One without a push is filled by the forward.
+/// A tape, the buffer of a recorded value: its push and its pops. The forward
+/// fills a tape without a push.
 struct Recording {
   PushOp push;
   SmallVector<PopOp> pops;
 
-  /// The loop that records; null for what the forward records.
+  /// The loop around the push; null if there is no push.
   Operation *loop() {
     return push ? push->getParentOfType<LoopLikeOpInterface>().getOperation()
                 : nullptr;
@@ -25,9 +26,9 @@ struct Recording {
 /// Tapes by number.
 using Recordings = llvm::MapVector<unsigned, Recording>;
 
-/// The tapes of a backward that are read. Others go, and what only they needed,
-/// which may be what another tape is read for. `run` is the calling pass's way
-/// to run others.
+/// The tapes of a backward that are read. Other tapes are removed, with
+/// operations that only they needed; these may include the pops of further
+/// tapes. `run` is how the calling pass runs other passes.
 FailureOr<Recordings>
 collectRead(triton::FuncOp backward,
             llvm::function_ref<LogicalResult(OpPassManager &)> run);

@@ -1,9 +1,9 @@
 //===- Replay.cpp - Run a loop again in place of its tapes ----------------===//
 //
-// What a loop carries at the start of iteration n is what it has in the end if
-// it runs n iterations. So where a tape is read a copy of the loop runs as far:
-// for n iterations, n²/2 in all, but no memory. Loops of few iterations are
-// taken apart instead (ShortLoops.cpp).
+// The value that a loop carries at the start of iteration n is its result if it
+// runs n iterations. So where a tape is read, a copy of the loop runs that far.
+// For n iterations that is n²/2 in all, but no memory is needed. Loops of few
+// iterations are unrolled instead (ShortLoops.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Recordings.h"
@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// The tapes of one loop that are read in one place.
+/// The pops of one loop's tapes that are at the same place.
 struct Reading {
   SmallVector<std::pair<PushOp, PopOp>> tapes;
 };
@@ -38,7 +38,7 @@ static void dropPushes(Operation *loop) {
   loop->walk([](PushOp push) { push.erase(); });
 }
 
-/// The first iterations of a for loop, as many as `count` says.
+/// A for loop with the first `count` iterations of a loop.
 static scf::ForOp repeat(OpBuilder &b, scf::ForOp loop, Value count) {
   Location loc = loop.getLoc();
   Value span = arith::MulIOp::create(b, loc, count, loop.getStep());
@@ -49,8 +49,8 @@ static scf::ForOp repeat(OpBuilder &b, scf::ForOp loop, Value count) {
   return copy;
 }
 
-/// The same of a while loop in the form that autodiff-normalize gives it: a for
-/// loop, with results for what the while loop starts from.
+/// The same for a while loop in the form of autodiff-normalize: a for loop,
+/// with results for the while loop's initial values.
 static scf::ForOp repeat(OpBuilder &b, scf::WhileOp loop, Value count) {
   Location loc = loop.getLoc();
   Value zero = integerOf(b, loc, count.getType(), 0);
@@ -74,8 +74,9 @@ static scf::ForOp repeat(OpBuilder &b, scf::WhileOp loop, Value count) {
   return copy;
 }
 
-/// What `value`, an argument of the body of `loop`, is after the iterations
-/// that `copy` runs; `value` itself, if it is the same in all; else null.
+/// The value of `value`, an argument of the body of `loop`, after the
+/// iterations of `copy`. If it is the same in all iterations, `value` itself;
+/// else null.
 static Value findAfter(Value value, Operation *loop, scf::ForOp copy) {
   if (cast<LoopLikeOpInterface>(loop).isDefinedOutsideOfLoop(value))
     return value;
@@ -95,7 +96,7 @@ static Value findAfter(Value value, Operation *loop, scf::ForOp copy) {
   return carried ? copy.getResult(carried.getArgNumber()) : Value();
 }
 
-/// Whether `loop` has a form that runs up to `count`, and runs before `pop`.
+/// Whether a copy of `loop` can run up to `count` in front of `pop`.
 static bool canRepeat(Operation *loop, PopOp pop) {
   Type count = pop.getIteration().getType();
   Operation *reader = loop->getBlock()->findAncestorOpInBlock(*pop);

@@ -34,14 +34,14 @@ static constexpr Remarks kRemarks("residuals");
 // Reloading outputs
 //===----------------------------------------------------------------------===//
 
-/// Whether an operation loads an integer that is there at any time.
+/// Whether an operation loads an integer that is never overwritten.
 static bool loadsElement(Operation *op) {
   return isa<triton::LoadOp>(op) &&
          ScalarExpr::of(op->getResult(0), ScalarExpr::From::Memory);
 }
 
-/// Whether `value` can be computed again from arguments alone, and integers
-/// that they point to.
+/// Whether `value` can be computed from arguments, and integers that they point
+/// to.
 static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
   if (isa<BlockArgument>(value))
     return true;
@@ -56,8 +56,8 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
   });
 }
 
-/// The stores of a residual, rounded or as it is, or of another one of the same
-/// value; notes whether it is used for nothing else.
+/// The stores of a residual, rounded or not, or of another residual of the same
+/// value; notes whether it has other uses.
 static SmallVector<triton::StoreOp>
 collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
   SmallVector<triton::StoreOp> stores;
@@ -79,12 +79,14 @@ collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
   return stores;
 }
 
-/// The primal's store of this residual, if the memory holds it afterwards: the
-/// only access through its argument, and either unmasked or the residual's only
-/// use, so that its adjoint is zero where the mask is false. The adjoint of a
-/// scan reads it in other places, too. Those of maxima look for an equal
-/// element: rounded, it would find none; and what exponentials are relative to
-/// (pinned) has to be exact. Who computes in float64 wants no rounded factors.
+/// The forward's store of this residual, if memory still has the value at the
+/// end. The store is the only access to its argument. It is unmasked, or the
+/// residual's only use, so that its adjoint is zero where the mask is false.
+///
+/// Three cases need more. The adjoint of a scan reads the value in other lanes,
+/// too. Those of maxima look for an equal element, which a rounded value would
+/// not find. References of exponents (pinned) have to be exact. Kernels in
+/// float64 should not have rounded factors.
 static triton::StoreOp findStore(ResidualOp residual) {
   Operation *source = residual.getValue().getDefiningOp();
   bool isLocal = !isa_and_nonnull<triton::ScanOp>(source);
@@ -111,8 +113,8 @@ static triton::StoreOp findStore(ResidualOp residual) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The part of a backward that recomputes the primal, and what the adjoint
-/// needs of it.
+/// The part of a backward that computes the forward's values again, and those
+/// of them that the adjoint needs.
 class Recomputation : public ValueNetwork {
 public:
   Recomputation(triton::FuncOp backward,
@@ -136,16 +138,18 @@ private:
 };
 } // namespace
 
-/// Bytes that computing `op` moves, or compares to.
+/// The cost of computing `op` in bytes: those it moves, or the equivalent of
+/// its time.
 static double costOfOperation(Operation *op) {
   if (isa<LoopLikeOpInterface>(op))
     return ValueNetwork::kImpossible / 4;
   if (auto load = dyn_cast<triton::LoadOp>(op))
     return bytesOf(load.getType());
-  // Written once and read once, as a residual.
+  // Written once and read once, like a residual.
   if (auto pop = dyn_cast<PopOp>(op))
     return 2 * bytesOf(pop.getType());
-  // Not free even where the operands are at hand: threads must meet.
+  // Costs something even if the operands are available: threads have to
+  // synchronize.
   if (isa<triton::ReduceOp, triton::ScanOp>(op))
     return bytesOf(op->getOperand(0).getType());
   if (auto dot = dyn_cast<triton::DotOp>(op))
@@ -175,7 +179,7 @@ double Recomputation::costOfComputing(Value value) {
              : costOfOperation(value.getDefiningOp());
 }
 
-/// Says which value has to be taken and cannot.
+/// Reports the value that would have to be saved and cannot be.
 LogicalResult Recomputation::refuse() {
   for (Value value : getValues()) {
     auto residual = value.getDefiningOp<ResidualOp>();
@@ -223,7 +227,7 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
 };
 } // namespace
 
-/// Says of each value that could be taken from the forward whether it is.
+/// Remarks for each value that could be taken from the forward whether it is.
 void Residuals::explain(ArrayRef<ResidualOp> taken,
                         ArrayRef<ResidualOp> reloaded,
                         llvm::function_ref<double(ResidualOp)> costOfSaving) {
@@ -252,7 +256,7 @@ void Residuals::explain(ArrayRef<ResidualOp> taken,
   });
 }
 
-/// Loads what the primal stored, at the same address.
+/// Loads what the forward has stored, from the same address.
 void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
   SetVector<Operation *> slice;
   isCheapSlice(store.getPtr(), slice);
@@ -267,7 +271,7 @@ void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
     b.clone(*op, map);
   Location loc = residual.getLoc();
   Value mask = store.getMask() ? map.lookup(store.getMask()) : Value();
-  // One, not zero: adjoints may divide by the value where their mask is false.
+  // One, not zero: adjoints may divide by the value where the mask is false.
   Value other;
   if (mask) {
     Tile like(b, loc, residual.getResult());
@@ -308,10 +312,11 @@ void Residuals::transform() {
       if (triton::StoreOp store = findStore(residual))
         outputs.insert({residual.getId(), store});
     });
-  // What the outputs do not need is not computed there, and cannot be saved.
+  // Values that no output needs are not computed there, and cannot be saved.
   llvm::DenseSet<unsigned> computed;
   primal.walk([&](ResidualOp residual) { computed.insert(residual.getId()); });
-  // Taken from the forward, they might equal nothing that they should.
+  // Taken from the forward, these might not equal the values that they are
+  // compared with.
   llvm::DenseSet<Value> ties = findTies(backward);
   auto costOfSaving = [&](ResidualOp residual) {
     if (ties.contains(residual.getResult()) &&
@@ -366,7 +371,8 @@ void Residuals::transform() {
   }
   if (derive || primal->hasAttr(kOrderedAttr))
     (void)getOrCreateForward(getOperation());
-  // What is left is the identity, and nobody asks any more whose masks are.
+  // The remaining residuals are replaced by their operands, and
+  // `autodiff.narrowed` is not needed any more.
   getOperation().walk([](Operation *op) {
     op->removeAttr(kNarrowedAttr);
     if (auto residual = dyn_cast<ResidualOp>(op)) {

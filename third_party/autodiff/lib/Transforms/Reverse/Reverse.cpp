@@ -32,7 +32,7 @@ static unsigned countTapes(triton::FuncOp kernel) {
   return count;
 }
 
-/// Whether all that a backward could not compute again is recorded.
+/// Whether every value that a backward could not compute again is recorded.
 static LogicalResult checkRecords(triton::FuncOp kernel) {
   MemoryFlow memory(kernel);
   WalkResult walk = kernel.walk([&](Operation *op) {
@@ -46,7 +46,7 @@ static LogicalResult checkRecords(triton::FuncOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
-/// An empty function with the primal's arguments.
+/// An empty function with the arguments of the user's kernel.
 static triton::FuncOp createBackward(triton::FuncOp primal,
                                      const Activity &activity) {
   OpBuilder builder(primal);
@@ -95,7 +95,7 @@ void Reverse::transform() {
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
   assumeNotNegative(getOperation(), assumed);
-  // A copy of the kernel is no longer needed once its accesses are lowered.
+  // The copy is removed once its accesses are lowered.
   if (primal != getPrimal(getOperation()))
     primal.setPrivate();
   again ? keepMarkers(getOperation()) : dropMarkers(getOperation());

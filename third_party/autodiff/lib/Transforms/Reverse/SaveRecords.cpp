@@ -41,7 +41,7 @@ static PushOp findPush(triton::FuncOp kernel, unsigned tape) {
   return found;
 }
 
-/// Gives the record of one value a buffer that the forward fills.
+/// Gives the record of a value a buffer that the forward fills.
 LogicalResult SaveRecords::save(unsigned tape, ArrayRef<PopOp> pops) {
   PushOp push = findPush(forward, tape);
   Type type = push.getValue().getType();

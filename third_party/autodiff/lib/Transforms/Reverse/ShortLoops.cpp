@@ -9,11 +9,11 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// More would be much code, and many values in registers at a time.
+/// More would be too much code, and too many values in registers.
 static constexpr int64_t kMostIterations = 8, kMostOperations = 1000;
 
 namespace {
-/// A loop that records, and the one that reads it back.
+/// A loop that records values, and the loop that reads them.
 struct Pair {
   scf::ForOp recording, reading;
   int64_t count;
@@ -30,8 +30,8 @@ static std::optional<int64_t> findCount(scf::ForOp loop) {
   return upper.getSExtValue();
 }
 
-/// The iteration that `pop` reads in the first one of `loop`; each later one
-/// reads the one before.
+/// The iteration of `loop` whose record `pop` reads in its own first iteration;
+/// each later one reads the iteration before that.
 static std::optional<int64_t> findFirst(PopOp pop, scf::ForOp loop) {
   auto number = pop.getIteration().getDefiningOp<arith::SubIOp>();
   APInt first;
@@ -47,7 +47,7 @@ static int64_t countOperations(scf::ForOp loop) {
   return count;
 }
 
-/// Whether a loop records nothing, but for what stands in its own body.
+/// Whether a loop only records values of its own body.
 static bool isInnermost(scf::ForOp loop) {
   WalkResult walk = loop->walk([&](Operation *op) {
     bool isInner = isa<PushOp, PopOp>(op) && op->getBlock() != loop.getBody();
@@ -71,8 +71,8 @@ static std::optional<Pair> findPair(Recording &recording) {
   return Pair{loop, reading, *count};
 }
 
-/// Whether all that one loop records is what it carries, and is read back in
-/// the other one, from behind.
+/// Whether one loop only records its carried values, and the other one reads
+/// them in reverse order.
 static bool fit(Pair pair, Recordings &recordings) {
   for (auto &[tape, recording] : recordings) {
     bool isRecorded = recording.push && recording.loop() == pair.recording;
@@ -93,9 +93,9 @@ static bool fit(Pair pair, Recordings &recordings) {
   return true;
 }
 
-/// Puts the iterations of a loop one after the other; what each started with,
-/// in place of its induction variable and what it carries. `read` says what is
-/// read back in an iteration.
+/// Unrolls a loop; returns, for each iteration, the values of its induction
+/// variable and carried values at its start. `read` gives the values that are
+/// read in an iteration.
 static SmallVector<IRMapping>
 takeApart(scf::ForOp loop, int64_t count,
           llvm::function_ref<Value(PopOp pop, int64_t iteration)> read) {

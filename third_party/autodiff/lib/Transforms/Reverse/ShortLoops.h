@@ -6,10 +6,9 @@
 
 namespace mlir::autodiff {
 
-/// Where a loop that records and the one that reads back have few iterations,
-/// and their number is known: puts the iterations of both one after the other,
-/// so that nothing is read back. Takes one such pair apart, an inner one first;
-/// whether there was any.
+/// Unrolls a loop that records values together with the one that reads them, if
+/// their number of iterations is known and small: then nothing is read from a
+/// tape. Unrolls one pair, an inner one first; returns whether there was one.
 bool takeShortLoopsApart(Recordings &recordings);
 
 } // namespace mlir::autodiff

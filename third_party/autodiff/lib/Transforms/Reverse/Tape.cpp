@@ -24,7 +24,7 @@ struct Tape : autodiff::impl::TapeBase<Tape> {
 };
 } // namespace
 
-/// All threads of a program see the whole tape, and reuse it only when all
+/// All threads of a program see the whole tape, and it is only reused when all
 /// have read it.
 void Tape::addBarriers(Operation *loop) {
   OpBuilder builder(loop);

@@ -19,11 +19,13 @@ using namespace mlir::autodiff;
 using Key = RequestKey;
 using Numbers = SmallVector<ExprAttr>;
 
-// From so many lanes on, an axis of a tile may be shorter than what it is for.
+// With at least so many lanes, an axis of a tile may be shorter than the loop
+// or digit that it is for.
 constexpr int64_t kLeastLanes = 64;
 
 namespace {
-/// What is asked for if something of a launch fails, or (Nothing) anyway.
+/// The change of a request if something about a launch fails, or in any case
+/// (Nothing).
 struct Answer {
   Failure failure;
   int64_t argument = -1;
@@ -47,17 +49,17 @@ private:
   void askWithoutChecks();
   void askForMemory();
 
-  /// Not negative if no program runs in the launch that the kernels are for.
+  /// Not negative if the launch that the kernels are for has no programs.
   ExprAttr noProgramRuns();
   ExprAttr number(int64_t value) { return ExprAttr::get(&getContext(), value); }
-  /// Not negative where a number of the launch is not zero.
+  /// Not negative if a fact of the launch, as a number, is not zero.
   ExprAttr where(ExprKind fact) {
     return subOf(ExprAttr::get(&getContext(), fact, 0), 1);
   }
 
   PlanOp plan;
   SmallVector<Attribute> step;
-  // By argument, in order.
+  // The gradients by argument, in order.
   std::map<unsigned, GradientAttr> gradients;
   std::set<unsigned> checkedOutputs;
   bool readsOutputs = false, hasTapes = false;
@@ -76,7 +78,7 @@ static llvm::DenseSet<unsigned> findOutputs(triton::FuncOp primal) {
   return outputs;
 }
 
-/// Finds out what the plan says of memory.
+/// Collects what the plan says of gradients and checks.
 void AskNext::collect() {
   ModuleOp module = getOperation();
   plan = PlanOp::getOrCreate(module);
@@ -125,14 +127,14 @@ ExprAttr AskNext::noProgramRuns() {
 // The steps
 //===----------------------------------------------------------------------===//
 
-/// What the compiler could not know of the launch.
+/// Asks for facts of the launch that the compiler could not know.
 void AskNext::askForLaunch() {
   Answer anyway{Failure::Nothing};
   if (reload && readsOutputs && !mutation::isMade("ask-next:no reload"))
     set(anyway, Key::Reload, false, where(ExprKind::Parts));
   if (takesAxes)
     askForAxes();
-  // What is added atomically by now is so where no program runs.
+  // What is atomic already stays so if no program runs.
   if (!deterministic && !adds) {
     MLIRContext *context = &getContext();
     ExprAttr programs = mulOf(mulOf(gridOf(context, 0), gridOf(context, 1)),
@@ -146,15 +148,16 @@ void AskNext::askForLaunch() {
 /// The length of an axis for a digit below `limit`, if lanes are left.
 ///
 /// A multiple of it should be little more than the limit: by an eighth at most,
-/// unless 64 lanes leave out more.
+/// or up to the next multiple of 64.
 static ExprAttr chooseLength(ExprAttr limit, ExprAttr lanes) {
   ExprAttr close = maxOf(addOf(limit, divOf(limit, 8)),
                          mulOf(ceilDivOf(limit, kLeastLanes), kLeastLanes));
   return minOf(minOf(powerOfTwoFrom(limit), coarsestOf(limit, close)), lanes);
 }
 
-/// Iterations, or digits of positions, become axes of tiles. Through shared
-/// memory, they may depend on one another.
+/// Asks for axes of tiles in place of iterations, or digits of positions. That
+/// is not possible if arguments share memory that the kernel writes, since
+/// iterations may then depend on each other.
 void AskNext::askForAxes() {
   MLIRContext *context = &getContext();
   Numbers holds{subOf(0, ExprAttr::get(context, ExprKind::Shared, 0))}, axes;
@@ -168,7 +171,7 @@ void AskNext::askForAxes() {
       holds.push_back(subOf(trips, length));
     axes.push_back(length);
   } else if (auto unravel = dyn_cast_or_null<UnravelAttr>(offer)) {
-    // Lower digits, whose elements are neighbours in memory, get the lanes
+    // Lower digits, whose elements are contiguous in memory, get their lanes
     // first.
     ExprAttr lanes = number(unravel.getLanes());
     for (ExprAttr limit : unravel.getLimits()) {
@@ -181,8 +184,8 @@ void AskNext::askForAxes() {
     ask({Failure::Nothing}, Key::Axes, axes, holds);
 }
 
-/// Another launch than the user's, and what is assumed, is given up: axes
-/// first.
+/// Asks for a plan without the rearranged launch, and without assumptions: axes
+/// are given up first.
 void AskNext::askWithoutLaunch() {
   bool hasLaunch = !plan.getItems<RearrangedOp>().empty();
   auto giveUp = [&](Answer answer, ArrayRef<ExprAttr> notNegative = {}) {
@@ -198,7 +201,8 @@ void AskNext::askWithoutLaunch() {
   endStep();
 }
 
-/// What is not known to be touched once meets in atomics, if it may.
+/// If a check of distinct addresses fails, asks for atomics, if these are
+/// allowed.
 void AskNext::askWithoutChecks() {
   SmallVector<std::pair<Answer, Key>> answers;
   for (auto [argument, gradient] : gradients)
@@ -207,7 +211,7 @@ void AskNext::askWithoutChecks() {
   for (unsigned argument : checkedOutputs)
     answers.push_back({{Failure::Output, argument}, Key::Repeated});
   Numbers holds;
-  // Checks fail where nothing is touched, and nothing meets there.
+  // If no program runs, checks fail, but nothing is added atomically.
   if (deterministic)
     holds.push_back(noProgramRuns());
   for (auto [answer, key] : answers) {
@@ -222,7 +226,7 @@ void AskNext::askWithoutChecks() {
   endStep();
 }
 
-/// Whether a launch may find that contributions are far from the tensor.
+/// Whether a launch may find contributions far away from the tensor.
 static bool mayReachFar(GradientAttr gradient) {
   auto moves = [](CheckAttr check) {
     return check.getMoves() && check.getKind() == CheckKind::Distinct;
@@ -232,7 +236,7 @@ static bool mayReachFar(GradientAttr gradient) {
           llvm::any_of(gradient.getChecks(), moves));
 }
 
-/// Buffers that would be too large.
+/// Asks for other plans if buffers would be too large.
 void AskNext::askForMemory() {
   for (auto [argument, gradient] : gradients)
     if (mayReachFar(gradient))

@@ -52,8 +52,8 @@ std::optional<BoundInversion::Affine> BoundInversion::asAffine(Value bound) {
   return Affine{coefficient, castInteger(b, loc, rest, type)};
 }
 
-/// A start c·d + r ≤ i holds for d ≤ ⌊(i − r)/c⌋, or with c < 0 for
-/// d > ⌊(r − i − 1)/−c⌋; an end i < c·d + r where a start does not.
+/// A start c·d + r ≤ i holds for d ≤ ⌊(i − r)/c⌋, or if c < 0, for d > ⌊(r − i
+/// − 1)/−c⌋. An end i < c·d + r holds where the start does not.
 void BoundInversion::keepAffine(const Affine &bound, Value index, Side side) {
   bool isStart = side == Side::Start;
   Value zero = constant(0), one = constant(1);
@@ -79,14 +79,15 @@ void BoundInversion::keepAffine(const Affine &bound, Value index, Side side) {
     first = arith::MaxSIOp::create(b, loc, first, next);
 }
 
-/// Whether a number is never negative, as far as expressions tell.
+/// Whether a number is known never to be negative.
 static bool isNotNegative(Value number) {
   std::optional<ScalarExpr> expression = ScalarExpr::of(number, From::Memory);
   return expression && expression->isNotNegative();
 }
 
-/// Takes one operation off a bound, and makes the index what both a start and
-/// an end compare with what is left as they did; none if that is not possible.
+/// Removes one operation from a bound, and returns the index for which
+/// comparisons with the rest give the same result, as a start and as an end;
+/// none if that is not possible.
 std::optional<BoundInversion::Index> BoundInversion::undo(Value &bound,
                                                           Index index) {
   Operation *op = bound.getDefiningOp();
@@ -103,8 +104,8 @@ std::optional<BoundInversion::Index> BoundInversion::undo(Value &bound,
   bool isKnown = matchPattern(rhs, m_ConstantInt(&number));
   int64_t known = isKnown ? number.getSExtValue() : 0;
   if (isa<arith::DivSIOp>(op)) {
-    // a / k ≤ i where a ≤ k·i + k − 1, if one of them is not negative: the
-    // quotient is rounded down then, and up otherwise.
+    // a / k ≤ i is a ≤ k·i + k − 1 if one of them is not negative: the quotient
+    // is rounded down then, and up otherwise.
     if (known <= 0 || !(index.isNotNegative() || isNotNegative(lhs)))
       return std::nullopt;
     bound = lhs;
@@ -115,12 +116,12 @@ std::optional<BoundInversion::Index> BoundInversion::undo(Value &bound,
                  index.least};
   }
   if (isa<arith::MulIOp>(op)) {
-    // a·k ≤ i where a ≤ ⌊i / k⌋
+    // a·k ≤ i is a ≤ ⌊i / k⌋.
     if (known <= 0 || !index.least)
       return std::nullopt;
     bound = lhs;
     int64_t least = llvm::divideFloorSigned(*index.least, known);
-    // Division rounds down what is not negative.
+    // Division rounds down if the dividend is not negative.
     int64_t shift = std::max<int64_t>(-least, 0);
     Value shifted =
         arith::AddIOp::create(b, loc, index.value, constant(shift * known));
@@ -140,8 +141,8 @@ std::optional<BoundInversion::Index> BoundInversion::undo(Value &bound,
   return std::nullopt;
 }
 
-/// Keeps values with which one of two ends lets the index through, if the digit
-/// does not decide about the other one: that keeps all values then, or none.
+/// Keeps the values for which one of two ends admits the index. The other end
+/// must not depend on the digit: it keeps all values, or none.
 LogicalResult BoundInversion::keepEither(Value one, Value other, Index index) {
   std::optional<Affine> fixed = asAffine(one);
   if (!fixed || fixed->coefficient != 0) {
@@ -165,7 +166,8 @@ LogicalResult BoundInversion::keep(Value bound, Index index, Side side) {
     keepAffine(*affine, index.value, side);
     return success();
   }
-  // Of a maximum of starts, or a minimum of ends, all have to let it through.
+  // All operands of a maximum of starts, or a minimum of ends, have to admit
+  // it.
   Operation *op = bound.getDefiningOp();
   bool isBoth = side == Side::Start ? isa_and_present<arith::MaxSIOp>(op)
                                     : isa_and_present<arith::MinSIOp>(op);
@@ -186,7 +188,7 @@ LogicalResult BoundInversion::keepUnended(Value end, Index index) {
   return keep(end, index, Side::End);
 }
 
-/// x < y is the start x − y + 1 ≤ 0.
+/// x < y as a start is x − y + 1 ≤ 0.
 LogicalResult BoundInversion::keepWhere(arith::CmpIOp comparison) {
   using arith::CmpIPredicate;
   Value less = comparison.getLhs(), more = comparison.getRhs();

@@ -1,9 +1,9 @@
 //===- BoundInversion.h - Which programs a bound lets through ---*- C++ -*-===//
 //
 // Bounds of a loop say which iterations a program runs. Solved for a digit of
-// program ids, they say which programs run an iteration: what a bound is made
-// of is undone on the index that it is compared with, step by step, down to a
-// multiple of the digit.
+// program ids, they say which programs run an iteration. To solve, the
+// operations of a bound are inverted step by step on the index that it is
+// compared with, until a multiple of the digit is left.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_BOUNDINVERSION_H
@@ -15,13 +15,12 @@ namespace mlir::autodiff {
 
 class BoundInversion {
 public:
-  /// Of the values 0 … extent − 1 of `digit`, whose type is the indices'.
-  /// `atZero` computes values of the primal with the digit zero.
+  /// For the values 0 … extent − 1 of `digit`, whose type is that of indices.
+  /// `atZero` computes values of the forward with the digit zero.
   BoundInversion(OpBuilder &builder, Location loc, const ScalarExpr &digit,
                  Value extent, Regrid &atZero);
 
-  /// A number that bounds are compared with, and the least that it may be, if
-  /// that is known.
+  /// A number that bounds are compared with, and its minimum if that is known.
   struct Index {
     bool isNotNegative() const { return least && *least >= 0; }
 
@@ -29,15 +28,15 @@ public:
     std::optional<int64_t> least;
   };
 
-  /// Keeps values with which start ≤ index. Fails, as the others do, if the
-  /// bound depends on the digit in a way that is not understood.
+  /// Keeps the values with start ≤ index. Like the functions below, fails if
+  /// the bound depends on the digit in a way that is not understood.
   LogicalResult keepStarted(Value start, Index index);
-  /// Keeps values with which index < end.
+  /// Keeps the values with index < end.
   LogicalResult keepUnended(Value end, Index index);
-  /// Keeps values with which a comparison holds.
+  /// Keeps the values for which a comparison holds.
   LogicalResult keepWhere(arith::CmpIOp comparison);
 
-  /// What is kept: a range, the first value and the one behind the last.
+  /// The values that are kept: the first one, and the one behind the last.
   std::pair<Value, Value> getRange() const { return {first, end}; }
 
 private:

@@ -1,9 +1,11 @@
 //===- ConfineGradients.cpp - Gradients stay inside of their buffers ------===//
 //
-// Where nobody knows before a kernel runs how far its addresses reach (they are
-// loaded, say), what it stores or adds there is masked. A run (Runs.h) is on as
-// a whole, which costs next to nothing: the buffer has a margin on both sides,
-// so that no run with an element inside of the tensor's storage leaves it.
+// If nobody knows before a kernel runs how far its addresses reach (they are
+// loaded, for example), stores and additions to a gradient there are masked.
+// The mask is the same for a whole run, the lanes of a row with a constant
+// distance (Runs.h), so that it costs next to nothing. The gradient's buffer
+// has a margin on both sides: a run with any element inside of the tensor's
+// storage stays in the buffer.
 //
 //===----------------------------------------------------------------------===//
 #include "Runs.h"
@@ -34,13 +36,13 @@ struct ConfineGradients
 };
 } // namespace
 
-/// Lanes that are not `inside` are off.
+/// Masks the lanes that are not `inside`.
 template <typename AccessOp>
 static void restrict(OpBuilder &b, AccessOp op, Value inside) {
   op.getMaskMutable().assign(bothHold(b, op.getLoc(), op.getMask(), inside));
 }
 
-/// What accesses a buffer; maybe only what adds to it.
+/// The accesses to a buffer; maybe only the additions.
 static SmallVector<Operation *>
 findAccesses(triton::FuncOp kernel, BlockArgument buffer, bool onlySums) {
   SmallVector<Operation *> accesses;
@@ -53,7 +55,7 @@ findAccesses(triton::FuncOp kernel, BlockArgument buffer, bool onlySums) {
   return accesses;
 }
 
-/// Whether the runs of a pointer lie inside of the buffer: for each lane.
+/// For each lane, whether the pointer's run (Runs.h) is inside of the buffer.
 static Value isInside(OpBuilder &b, Location loc, Value pointer,
                       BlockArgument buffer, unsigned argument) {
   std::optional<unsigned> axis = findRunAxis(pointer);
@@ -63,8 +65,8 @@ static Value isInside(OpBuilder &b, Location loc, Value pointer,
     first = pointer;
   }
   int64_t runSpan = getRunSpan(pointer, axis);
-  // Counted from the start of the buffer. What lies in front of it is a large
-  // number, as numbers without a sign.
+  // Counted from the start of the buffer, and unsigned, so that a place in
+  // front of it is a large number.
   MLIRContext *context = b.getContext();
   ExprAttr lead = ExprAttr::get(context, ExprKind::Lead, argument);
   if (axis && *findLaneStep(pointer, *axis) < 0)
@@ -104,7 +106,8 @@ void ConfineGradients::confine(triton::FuncOp kernel, BlockArgument buffer,
 }
 
 void ConfineGradients::transform() {
-  // Kernels that share a buffer have its number.
+  // The arguments by buffer number, which kernels that share a buffer have in
+  // common.
   llvm::DenseMap<unsigned, SmallVector<BlockArgument>> buffers;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
     for (BlockArgument buffer : kernel.getArguments()) {

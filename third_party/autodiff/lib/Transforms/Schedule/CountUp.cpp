@@ -1,13 +1,13 @@
 //===- CountUp.cpp - Loops that go down go up -----------------------------===//
 //
-// A kernel may go through what it loads from behind, from the diagonal to the
-// first key, say:
+// A kernel may go through memory backwards, from the diagonal to the first key,
+// for example:
 //
 //   for (i = 0; i < n; ++i) { j = n − 1 − i; … }
 //
-// Where programs start is then another place for each of them. Backward loops
-// that only sum may run in any order, and what the primal loads in an iteration
-// no longer matters but for its place. So both count up.
+// Then iteration 0 is at another place in each program. Loops of the backward
+// that only sum may run in any order, and the order of the forward's iterations
+// does not matter for its loads. So both loops use i for j.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/ArgumentUses.h"
@@ -31,8 +31,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A loop that goes down: all numbers that it uses fall from one iteration to
-/// the next.
+/// A loop that goes backwards: all numbers that it uses decrease from one
+/// iteration to the next.
 class FallingLoop {
 public:
   static std::optional<FallingLoop> match(scf::ForOp loop);

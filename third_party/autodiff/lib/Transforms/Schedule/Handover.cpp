@@ -14,18 +14,18 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// What storing and loading a value costs: a little more than loading it from
-/// elsewhere.
+/// The cost of storing and loading a value: a little more than loading one that
+/// is in memory anyway.
 static double costOfSaving(Value value) {
   if (!isFloat(value.getType()))
     return ValueNetwork::kImpossible;
-  // Rather a vector than the tile that is made of it.
+  // A vector is better than a tile that is made of it.
   bool isVector = !isa_and_nonnull<triton::ExpandDimsOp, triton::ReshapeOp>(
       value.getDefiningOp());
   return (isVector ? 1.05 : 1.06) * bytesOf(value.getType());
 }
 
-/// What computing `op` costs in bytes that might be moved in the same time.
+/// The cost of computing `op`, in bytes that could be moved in the same time.
 static double costOfComputing(Operation *op) {
   if (isa<LoopLikeOpInterface>(op) || mayWrite(op))
     return ValueNetwork::kImpossible / 4;
@@ -47,15 +47,15 @@ static double costOfComputing(Operation *op) {
 }
 
 namespace {
-/// The code at the outer level, and what is needed of it.
+/// The code in the outermost block, and the values of it that are needed.
 class OuterLevel : public ValueNetwork {
 public:
   OuterLevel(Block &body, ArrayRef<ScalarExpr> digits)
       : body(body), digits(digits), ties(findTies(body.getParentOp())) {}
 
-  /// Follows `value` through the loop that computes it to the outer level.
+  /// Follows `value` out of the loop that computes it, to the outermost block.
   void needOutside(Value value);
-  /// Whether no loop and no product is behind what is needed.
+  /// Whether the needed values depend on no loop and no product.
   bool isCheap();
 
 private:
@@ -70,15 +70,14 @@ private:
 };
 } // namespace
 
-/// Whether this is a number that the others' programs are numbered by.
+/// Whether this is one of the digits that the programs of other kernels have.
 bool OuterLevel::isAtHand(Value value) {
   std::optional<ScalarExpr> expression = ScalarExpr::of(value);
   return !value.getDefiningOp() ||
          (expression && isMadeOf(digits, *expression));
 }
 
-/// Whether nothing in the other kernels has this number: an id that is taken
-/// apart in a way that cannot be undone.
+/// Whether other kernels cannot compute this program id from their digits.
 bool OuterLevel::isLost(Operation *op) const {
   auto id = dyn_cast<triton::GetProgramIdOp>(op);
   return id && llvm::any_of(digits, [&](const ScalarExpr &digit) {

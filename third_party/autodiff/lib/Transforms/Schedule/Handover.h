@@ -6,37 +6,40 @@
 
 namespace mlir::autodiff {
 
-/// Values at the outer level of a kernel that it stores for others, which would
-/// otherwise compute them again in each of their programs.
+/// Values in the outermost block of a kernel that it stores for other kernels.
+/// Otherwise each of their programs would compute them again.
 class Handover {
 public:
-  /// The others' programs are numbered by the same `digits` of program ids.
+  /// The programs of the other kernels have numbers for the same `digits` of
+  /// program ids.
   Handover(triton::FuncOp kernel, ArrayRef<ScalarExpr> digits)
       : kernel(kernel), digits(digits) {}
 
-  /// Chooses values by a minimum cut (cost: bytes moved) between memory and
-  /// what loops at the outer level need for their `results`, and stores those
-  /// that are not there already.
+  /// Chooses values by a minimum cut (the cost is bytes moved) between memory
+  /// and the values that loops in the outermost block need for their `results`.
+  /// Stores those that are not in memory yet.
   void leave(ArrayRef<Value> results);
 
-  /// Values and what loads them again, in code that is not used in `kernel`.
+  /// Pairs of a value and the operation that loads it. The loads are templates,
+  /// which `kernel` does not use.
   ArrayRef<std::pair<Value, Value>> get() const { return reloaded; }
 
-  /// What each of the others' programs loads of what was left last.
+  /// The bytes that each program of another kernel loads because of the last
+  /// `leave`.
   double getBytes() const;
 
-  /// Whether another kernel could as well compute again what was left last: no
-  /// loop and no product is in it.
+  /// Whether another kernel could compute the last values again: they need no
+  /// loop and no product.
   bool isOptional() const { return optional; }
 
-  /// Takes back what was left last.
+  /// Undoes the last `leave`.
   void undo();
 
 private:
   triton::FuncOp kernel;
   ArrayRef<ScalarExpr> digits;
   SmallVector<std::pair<Value, Value>> reloaded;
-  /// What was there before the last time, and what that created.
+  /// The state before the last `leave`, and what that created.
   size_t before = 0;
   bool optional = true;
   SmallVector<Operation *> created;

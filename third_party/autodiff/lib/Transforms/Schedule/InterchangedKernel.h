@@ -1,5 +1,4 @@
-//===- InterchangedKernel.h - Iterations as programs ---------------*- C++
-//-*-===//
+//===- InterchangedKernel.h - Iterations as programs ------------*- C++ -*-===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_INTERCHANGEDKERNEL_H
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_INTERCHANGEDKERNEL_H
 
@@ -9,39 +8,40 @@
 
 namespace mlir::autodiff {
 
-/// What an iteration adds to the gradient of one argument.
+/// A contribution of an iteration to the gradient of one argument.
 struct LoopAccumulate {
   AccumulateOp op;
   triton::LoadOp load; // the primal's
   ParallelLoop loop;
 };
 
-/// An argument's gradient that an interchanged kernel can store.
+/// An argument whose gradient an interchanged kernel can store.
 struct Candidate {
   unsigned argument;
-  /// The first one's mask lets through what the others touch, given `limits`.
+  /// The mask of the first contribution includes the addresses of the others,
+  /// given `limits`.
   SmallVector<LoopAccumulate> contributions;
   SmallVector<LimitAttr, 0> limits;
-  /// The numbers of iterations are below this.
+  /// Numbers of iterations are below this.
   ExprAttr count;
   /// The digits of program ids that the address does not depend on.
   SmallVector<ScalarExpr> summed;
 };
 
-/// Whether products are computed for the contributions to an argument.
+/// Whether the contributions to an argument contain matrix products.
 bool addsProducts(const Candidate &candidate);
 
-/// Builds the kernel in which the iterations of loops are programs.
+/// Builds the kernel whose programs are iterations of the old kernel's loops.
 class InterchangedKernel {
 public:
   InterchangedKernel(triton::FuncOp backward, ArrayRef<ScalarExpr> digits,
                      ArrayRef<Candidate> group,
                      ArrayRef<LoopAccumulate> followers, unsigned number);
 
-  /// Uses what the handover leaves. Null if something in the loops cannot be
+  /// Uses values that are handed over. Null if something in the loops cannot be
   /// computed that way.
   triton::FuncOp build(const Handover &handover);
-  /// Why there is none.
+  /// Why `build` has returned null.
   const Reason &why() const { return reason; }
 
 private:
@@ -60,7 +60,7 @@ private:
   bool isSplit() const;
   void splitPrograms(ArrayRef<ScalarExpr> staying);
   SmallVector<unsigned> candidatesOf(const ParallelLoop &loop) const;
-  /// Notes what a program of the kernel cannot compute.
+  /// Notes a value that a program of the kernel cannot compute.
   LogicalResult refuse(const char *what, const Reason &why);
 
   triton::FuncOp backward, kernel;
@@ -76,10 +76,11 @@ private:
   ProgramNumbers programs;
   Value zero;
   Value iteration; // the number that a program stands for
-  /// Which of how many partial sums a program makes; null for whole sums.
+  /// Which of the partial sums a program computes, and how many there are; null
+  /// for whole sums.
   Value partial, stride;
   ExprAttr partials;
-  /// The sums so far, by candidate.
+  /// The sums so far, for each candidate.
   SmallVector<Value> sums;
   llvm::DenseSet<Operation *> followed;
   Reason reason;

@@ -31,7 +31,7 @@ struct LowerAccumulates
   void transform() override;
 };
 
-/// Where all contributions to the gradient of an argument are.
+/// The addresses of all contributions to the gradient of an argument.
 struct GradientReach {
   SmallVector<ReachAttr> spaces;
   bool isKnown = true;       ///< without running the kernel
@@ -39,7 +39,7 @@ struct GradientReach {
   bool hasRemainder = false; ///< which a later kernel adds
 };
 
-/// Lowers the uses of one argument.
+/// Lowers the accumulates and upstreams of one argument.
 class ArgumentLowering {
 public:
   ArgumentLowering(triton::FuncOp backward, unsigned argument, ArgumentUse &use,

@@ -17,8 +17,8 @@ using namespace mlir::autodiff;
 
 static constexpr Remarks kRemarks("order-loops");
 
-/// Whether a carried value is only ever added to, by the loop or by loops in it
-/// that hand it on, and nothing reads it before the loop has ended.
+/// Whether a carried value is only added to, by the loop or by inner loops that
+/// carry it on, and not read before the loop has ended.
 static bool isSum(BlockArgument carried, Value next) {
   Value sum = carried;
   if (sum != next && !next.hasOneUse())
@@ -43,12 +43,11 @@ static bool isSum(BlockArgument carried, Value next) {
       return false;
     sum = user->getResult(0);
   }
-  // A value that is yielded as it came is no sum, but keeps any order.
+  // A value that is yielded unchanged is no sum, but its order does not matter.
   return true;
 }
 
-/// What of a loop must run in one order: its iterations do more than read
-/// memory and add.
+/// Why a loop must run in order: its iterations do more than load and add.
 Obstacle mlir::autodiff::findOrder(scf::ForOp loop) {
   Operation *ordered = nullptr;
   loop.getBody()->walk([&](Operation *op) {
@@ -88,8 +87,8 @@ static bool isLastNumber(Value value, scf::ForOp loop) {
          matchPattern(difference.getRhs(), m_One());
 }
 
-/// The numbers count − 1 − i that a loop over i computes; none if it uses i in
-/// another way.
+/// The operations that compute count − 1 − i in a loop over i; none if it uses
+/// i in another way.
 static std::optional<SmallVector<Operation *>> findNumbers(scf::ForOp loop) {
   if (!matchPattern(loop.getLowerBound(), m_Zero()) ||
       !matchPattern(loop.getStep(), m_One()))

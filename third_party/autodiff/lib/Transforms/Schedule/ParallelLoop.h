@@ -8,61 +8,63 @@
 
 namespace mlir::autodiff {
 
-/// Why iterations of a loop of a backward have to run in one order, if they do;
-/// see autodiff-order-loops.
+/// Why the iterations of a loop of a backward have to run in one order; none if
+/// they do not. See autodiff-order-loops.
 Obstacle findOrder(scf::ForOp loop);
 
-/// A parallel loop of a backward, whose iterations are numbered alike in all
-/// programs: `index = base + number · step` is the primal's induction variable.
+/// A parallel loop of a backward: its iterations may run in any order, and have
+/// the same numbers in all programs. `index = base + number · step` is the
+/// induction variable of the forward's loop.
 class ParallelLoop {
 public:
-  /// None if `loop`, which reverses the loop `primal`, is not of this kind.
-  /// The launch makes sure that no value of `digits` is negative.
+  /// Fails if `loop`, which reverses the forward's loop `primal`, is not of
+  /// this kind. The launch checks that no value of `digits` is negative.
   static ReasonOr<ParallelLoop> of(scf::ForOp loop, scf::ForOp primal,
                                    ArrayRef<ScalarExpr> digits);
 
   scf::ForOp getLoop() const { return loop; }
   scf::ForOp getPrimal() const { return primal; }
-  /// The numbering of `count` iterations.
+  /// The numbering of `count` iterations, for access spaces (AccessSpace.h).
   AccessSpace::Renumbering numberAlike(ExprAttr count) const {
     return {primal, startVaries, step, count};
   }
-  /// The exact space of an access in the loop, one that moves if need be; none
-  /// if there is none. The numbers of iterations are below `count`.
+  /// The exact space of an access in the loop, which may move; fails if there
+  /// is none. The numbers of iterations are below `count`.
   ReasonOr<AccessSpace> findSpace(Operation *access, ExprAttr count) const;
-  /// Whether programs start at different numbers; then `base` is zero.
+  /// Whether iterations start at different numbers in different programs; then
+  /// `base` is zero.
   bool isStartVarying() const { return startVaries; }
-  /// Whether `base` is the same in programs that differ in `digits` alone.
+  /// Whether `base` is the same in programs that only differ in `digits`.
   bool hasSameBase(ArrayRef<ScalarExpr> digits) const;
-  /// Whether numbers mean the same as in another loop.
+  /// Whether equal numbers mean equal indices in another loop.
   bool agreesWith(const ParallelLoop &other) const {
     return base == other.base && step == other.step;
   }
-  /// Whether all programs run the same iterations as of another loop.
+  /// Whether every program runs the same iterations as of another loop.
   bool runsLike(const ParallelLoop &other) const {
     return loop == other.loop ||
            (isUniform() && other.isUniform() && agreesWith(other) &&
             count() == other.count());
   }
-  /// The numbers are below this, in every program.
+  /// An upper bound of all numbers, in every program.
   ExprAttr count() const;
   /// Whether all programs run the same iterations.
   bool isUniform() const;
-  /// Whether the bounds of a program depend on `digit`.
+  /// Whether a program's bounds depend on `digit`.
   bool dependsOn(const ScalarExpr &digit) const;
 
-  /// Makes the iteration of this number known to `regrid`, given the index.
+  /// Binds the iteration with this number, and its index, in `regrid`.
   LogicalResult bind(Regrid &regrid, OpBuilder &builder, Value number,
                      Value index) const;
 
-  /// Places (integers and pointers) that are the same for one index in all
-  /// programs that differ in `digits` alone, wherever they start.
+  /// Integers and pointers that have the same value for the same index in all
+  /// programs that only differ in `digits`, wherever these start.
   SmallVector<Value> findSharedPlaces(ArrayRef<ScalarExpr> digits) const;
 
-  /// The values of `digit`, from the first to before the second, with which a
-  /// program runs the iteration of this index. `extent` is the number of all
-  /// values; `atZero` computes values of the primal with `digit` zero. Fails if
-  /// the bounds are not affine in it.
+  /// The values of `digit` for which a program runs the iteration with this
+  /// index: from the first result to before the second. `extent` is the number
+  /// of all values; `atZero` computes values of the forward with `digit` zero.
+  /// Fails if the bounds are not affine in the digit.
   FailureOr<std::pair<Value, Value>> invert(OpBuilder &builder,
                                             const ScalarExpr &digit,
                                             Value extent, Value index,

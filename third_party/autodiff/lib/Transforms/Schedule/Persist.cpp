@@ -24,7 +24,7 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("persist");
 
 namespace {
-/// What every program contributes at the same addresses of an argument.
+/// Contributions of every program to the same addresses of an argument.
 struct Shared {
   SmallVector<AccumulateOp> ops;
   /// All addresses.

@@ -10,19 +10,19 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// Where lanes are further apart, a run would reach over elements that others
-// touch.
+// With a larger step, a run would reach over elements that others touch.
 constexpr int64_t kLongestStep = 4;
 
 static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
 
-/// How far neighbours along an axis lie apart; zero if that does not make runs.
+/// The distance of neighbouring lanes along an axis; zero if they are not in
+/// runs.
 static int64_t stepOfRuns(Value pointer, unsigned axis) {
   int64_t step = findLaneStep(pointer, axis).value_or(0);
   return std::abs(step) <= kLongestStep ? std::abs(step) : 0;
 }
 
-/// None if every lane is a run.
+/// The axis of runs; none if every lane is a run.
 static std::optional<unsigned> getAxis(triton::AtomicRMWOp add) {
   int64_t axis = add->getAttrOfType<IntegerAttr>(kRunAxisAttr).getInt();
   return axis < 0 ? std::nullopt : std::optional<unsigned>(axis);
@@ -89,13 +89,13 @@ bool Runs::areLanes(triton::AtomicRMWOp add) { return !getAxis(add); }
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Of the lanes of runs, the first `count` are on (an i64), if `condition`
-/// holds. Null: all; any run.
+/// Of the lanes of a run, only the first `count` (an i64) count, and only if
+/// `condition` holds. Null means all lanes, or always.
 struct Prefix {
   Value count, condition;
 };
 
-/// Emits what runs along an axis touch.
+/// Emits the addresses of the runs along an axis.
 struct RunBuilder {
   OpBuilder &b;
   Location loc;
@@ -163,8 +163,8 @@ std::optional<Prefix> RunBuilder::findPrefix(Value mask, unsigned axis) {
   return comparison ? compare(comparison, axis) : std::nullopt;
 }
 
-/// From the first lane of each run, and how many are on: little work for few
-/// threads. None if it takes a look at every lane.
+/// Describes runs by their first lanes, and how many lanes are unmasked: little
+/// work for few threads. None if every lane has to be looked at.
 std::optional<Runs> RunBuilder::fromFirstLanes(triton::AtomicRMWOp add) {
   Value pointer = getFirstLane(b, add.getPtr(), axis);
   std::optional<Prefix> prefix = findPrefix(add.getMask(), axis);

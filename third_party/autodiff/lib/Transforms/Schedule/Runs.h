@@ -1,8 +1,8 @@
 //===- Runs.h - What an access touches at a time ----------------*- C++ -*-===//
 //
-// A run is a part of a tile of which all lanes that are on have addresses of
-// their own: the lanes along an axis where each is a constant step from the
-// one before it (a row of a table), or else a single lane.
+// A *run* is a part of a tile whose lanes have distinct addresses: the lanes
+// along an axis if each address is a constant distance from the one before it
+// (a row of a table), or else a single lane.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_RUNS_H
@@ -13,39 +13,41 @@
 
 namespace mlir::autodiff {
 
-/// The axis of a pointer that runs lie along; none if every lane is one.
+/// The axis of a tile of pointers that runs are along; none if every lane is a
+/// run.
 std::optional<unsigned> findRunAxis(Value pointer);
-/// How many elements lie from the first to the last lane of its runs.
+/// The distance in elements from the first to the last lane of a run.
 int64_t getRunSpan(Value pointer, std::optional<unsigned> axis);
-/// How many elements, an i64 or a tile of them, lie between the memory of an
-/// argument and a pointer into it.
+/// The distance in elements, an i64 or a tile of i64, from the start of an
+/// argument's memory to a pointer into it.
 Value offsetFrom(OpBuilder &builder, Location loc, Value argument,
                  Value pointer);
 
-/// Attribute of atomic additions: the axis that runs lie along; -1 if every
-/// lane is one.
+/// Attribute of atomic additions: the axis that runs are along; -1 if every
+/// lane is a run.
 constexpr llvm::StringLiteral kRunAxisAttr = "autodiff.run_axis";
 
-/// The runs of an atomic addition to the memory of a kernel's argument: values
-/// with a number, or a condition, for each.
+/// The runs of an atomic addition to an argument's memory. Each value has a
+/// number, or a condition, for each run.
 struct Runs {
-  /// Decides what the runs of an addition are, and notes that in the attribute,
-  /// so that copies of the operation have the same ones.
+  /// Decides which axis the runs of an addition are along, and sets the
+  /// attribute, so that clones of the operation have the same runs.
   static void mark(triton::AtomicRMWOp add);
-  /// What follows is about marked additions. Whether every lane is a run.
+  /// The functions below take additions with the attribute. Whether every lane
+  /// is a run.
   static bool areLanes(triton::AtomicRMWOp add);
-  /// The lanes of a run, and how many elements lie from the first to the last
-  /// one.
+  /// The lanes of a run, and the distance in elements from the first to the
+  /// last one.
   static int64_t getLanes(triton::AtomicRMWOp add);
   static int64_t getSpan(triton::AtomicRMWOp add);
 
   static Runs of(OpBuilder &builder, triton::AtomicRMWOp add);
-  /// A condition of runs as one of lanes.
+  /// Turns a condition on runs into a condition on lanes.
   static Value toLanes(OpBuilder &builder, triton::AtomicRMWOp add,
                        Value condition);
 
-  /// The offsets from the argument of the first and the last element that a run
-  /// touches, i64, if it has lanes that are on.
+  /// The distances in elements (i64) from the argument to the first and the
+  /// last element that a run touches, if any of its lanes are unmasked.
   Value first, last;
   Value isActive;
 };

@@ -28,7 +28,7 @@ Type ShadowPointers::shadowType(Type pointer) const {
   return shadow.getType();
 }
 
-/// Where `pointer` is based on other arguments only.
+/// The pointers for lanes of `pointer` that point into other arguments only.
 Value ShadowPointers::anyAddress(Value pointer) {
   OpBuilder builder(shadow.getContext());
   builder.setInsertionPointToStart(shadow.getOwner());
@@ -88,7 +88,7 @@ Value ShadowPointers::lanes(Value pointer) {
     return knownLanes[pointer] =
                arith::ConstantOp::create(builder, pointer.getLoc(), value);
   }
-  // get() has rejected everything else.
+  // get() has refused all other operations.
   Operation *op = pointer.getDefiningOp();
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);

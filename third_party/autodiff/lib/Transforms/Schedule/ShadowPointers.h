@@ -9,13 +9,13 @@
 
 namespace mlir::autodiff {
 
-/// An argument of `kernel` for a buffer with the addressing of its argument
-/// `primal`, aligned as that is; `description` may be null.
+/// Appends an argument to `kernel` for a *shadow* of its argument `primal`: a
+/// buffer with the same addressing and alignment. `description` may be null.
 BlockArgument appendShadow(triton::FuncOp kernel, BlockArgument primal,
                            OperandKind kind, Type element,
                            Attribute description);
 
-/// Repeats the pointer arithmetic on a primal argument for a shadow buffer of
+/// Repeats the pointer arithmetic on an argument for its shadow, a buffer of
 /// the same shape and strides, whose element type may differ.
 class ShadowPointers {
 public:
@@ -23,13 +23,13 @@ public:
   ShadowPointers(BlockArgument primal, BlockArgument shadow)
       : primal(primal), shadow(shadow) {}
 
-  /// The shadow of `pointer`; emits an error and returns null if the way from
-  /// the argument to it cannot be repeated. Lanes of `pointer` that are based
-  /// on other arguments give some address.
+  /// The shadow of `pointer`. Emits an error and returns null if the operations
+  /// between the argument and it cannot be repeated. Lanes of `pointer` that
+  /// point into other arguments get an arbitrary address.
   Value get(Value pointer);
 
-  /// `mask` (null: all) without the lanes of `pointer`, which has a shadow,
-  /// that are based on other arguments than the primal's.
+  /// `mask` (null: all) without the lanes of `pointer` that point into other
+  /// arguments than `primal`; `pointer` has a shadow.
   Value mask(Value pointer, Value mask, OpBuilder &builder);
 
 private:

@@ -86,7 +86,8 @@ Value SharedBlocks::loadTally(Value tally, Value numbers) {
                                 exists, integerOf(b, loc, type, 0));
 }
 
-/// What follows is done if several runs add to one of these blocks.
+/// Emits a branch for what follows, which is taken if several runs add to one
+/// of these blocks.
 void SharedBlocks::enterIfShared(Value tallies) {
   Value most = reduceAll<arith::MaxSIOp>(b, loc, tallies);
   Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, most,
@@ -95,7 +96,7 @@ void SharedBlocks::enterIfShared(Value tallies) {
   b.setInsertionPointToStart(branch.thenBlock());
 }
 
-/// What blocks have, for each of their lanes.
+/// Broadcasts values of blocks to the lanes of each block.
 Value SharedBlocks::spread(Value ofBlocks) {
   auto type = RankedTensorType::get({together, blocks.getLength()},
                                     getElementTypeOrSelf(ofBlocks.getType()));

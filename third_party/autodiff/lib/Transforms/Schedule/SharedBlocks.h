@@ -7,22 +7,23 @@
 
 namespace mlir::autodiff {
 
-/// A pointer, or a tile of them, `offset` elements behind a scalar one.
+/// A pointer, or a tile of pointers, `offset` elements behind the scalar
+/// `base`.
 Value pointInto(OpBuilder &builder, Location loc, Value base, Value offset);
 
-/// Makes the body of a kernel whose programs look after the blocks of a sum to
-/// which several runs add. A program has several groups of neighbouring blocks,
-/// far apart from each other: those that many add to may lie together.
+/// Makes the body of a kernel whose programs visit the blocks of a sum
+/// (SumBlocks.h) that several runs add to. A program has several groups of
+/// neighbouring blocks, which are far apart from each other, since blocks with
+/// many additions may be together.
 class SharedBlocks {
 public:
-  /// `kernel` has no operations yet, and gets a grid; `tally` has a number for
+  /// `kernel` has no operations yet, and gets a grid. `tally` has a count for
   /// each block.
   SharedBlocks(triton::FuncOp kernel, Value tally, const SumBlocks &blocks);
 
-  /// Where to put what is done with the elements of these blocks.
+  /// A builder where operations on the elements of these blocks go.
   OpBuilder &getBuilder() { return b; }
-  /// A tile of pointers to the elements in memory that an argument points to,
-  /// and a mask.
+  /// Pointers to these elements in the memory of an argument, and a mask.
   Value point(Value memory);
   Value getMask() const { return mask; }
 

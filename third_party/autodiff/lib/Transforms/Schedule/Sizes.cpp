@@ -26,12 +26,12 @@ struct Sizes : autodiff::impl::SizesBase<Sizes> {
 
   /// Expressions by number, over all kernels.
   SmallVector<ExprAttr> expressions;
-  /// What they are called in printed kernels.
+  /// The names of expressions in printed kernels.
   llvm::DenseMap<Attribute, std::string> names;
 };
 } // namespace
 
-/// The user's variable that is below `size`: a remainder of a division by it;
+/// The user's variable that is below `size`, because it is a remainder by it;
 /// empty if there is none.
 static StringRef findDigit(Value size) {
   auto isConversion = [](Operation *op) {
@@ -48,7 +48,7 @@ static StringRef findDigit(Value size) {
         if (name.empty() && isConversion(next))
           name = findVariable(next->getLoc());
     }
-    // The number of a partial sum is named for the sum.
+    // The number of a partial sum is named after the sum.
     if (!name.empty() && !name.starts_with(kAdjointPrefix))
       return name;
   }
@@ -57,7 +57,7 @@ static StringRef findDigit(Value size) {
 
 static constexpr llvm::StringLiteral kIterations = "n_iterations";
 
-/// What a size is called that counts no variable's values.
+/// The name of a size that is not the number of values of a variable.
 static StringRef nameOf(ExprAttr expression) {
   auto isAbout = [&](ExprKind kind) {
     return expression.hasSubexpression(
@@ -77,7 +77,8 @@ static StringRef nameOf(ExprAttr expression) {
   return stringifyOperandKind(OperandKind::Size);
 }
 
-/// Counts of a variable's values are called alike in all kernels.
+/// Sizes that are the number of values of a variable have the same name in all
+/// kernels.
 void Sizes::name(triton::FuncOp kernel) {
   kernel.walk([&](SizeOp op) {
     StringRef digit = findDigit(op.getResult());
@@ -87,7 +88,7 @@ void Sizes::name(triton::FuncOp kernel) {
   });
 }
 
-/// Every size becomes an argument, one for equal expressions.
+/// Turns sizes into arguments, one for equal expressions.
 void Sizes::bind(triton::FuncOp kernel) {
   llvm::DenseMap<Attribute, Value> arguments;
   kernel.walk([&](SizeOp op) {
@@ -114,7 +115,8 @@ void Sizes::bind(triton::FuncOp kernel) {
   });
 }
 
-/// Removes the counters that no size depends on, and the kernel without any.
+/// Removes the counters that no size depends on; without any, removes the
+/// kernel.
 void Sizes::keepCounters(triton::FuncOp counting) {
   llvm::DenseSet<int64_t> counters;
   PlanOp plan = PlanOp::of(getOperation());
@@ -128,14 +130,14 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   if (counters.empty())
     return eraseKernel(counting);
   counting.walk([&](triton::AtomicRMWOp op) {
-    // One without a number has been kept before.
+    // A counter without a number has been kept before.
     auto counter = op->getAttrOfType<IntegerAttr>(kCounterAttr);
     if (counter && !counters.contains(counter.getInt()))
       op.erase();
     else
       op->removeAttr(kCounterAttr);
   });
-  // What the other counters needed goes, too.
+  // Removes computations of the other counters.
   OpPassManager cleanup(triton::FuncOp::getOperationName());
   cleanup.addPass(createSimplify());
   cleanup.addPass(createCanonicalizerPass());

@@ -24,8 +24,8 @@ ExprAttr SumBlocks::span() const {
   return ExprAttr::get(context, ExprKind::Span, argument);
 }
 
-/// How far the first row starts before the tensor's first element, which is the
-/// first one of a row.
+/// How far the start of the first row is in front of the tensor's first
+/// element, which is the first one of some row.
 ExprAttr SumBlocks::shift() const {
   return mulOf(pitch(), ceilDivOf(lead(), pitch()));
 }
@@ -85,7 +85,7 @@ SumBlocks::Elements SumBlocks::elementsOf(OpBuilder &b, Location loc,
       b, loc, arith::MulIOp::create(b, loc, row, rowLength), inRow);
   Value first = size(b, loc, subOf(shift(), lead()), type);
   Value total = size(b, loc, span(), type);
-  // Of the row, and of the storage.
+  // The end of the row, and of the storage.
   Value end = arith::MinSIOp::create(
       b, loc, sub(rowLength, inRow),
       sub(arith::AddIOp::create(b, loc, first, total), place));

@@ -1,8 +1,9 @@
 //===- SumBlocks.h - The memory of a sum in blocks --------------*- C++ -*-===//
 //
-// A gradient's storage, seen as rows as long as the tensor's pitch (the last
-// row may be shorter), each of which is cut into pieces; these are the blocks.
-// They cover the storage, and no two overlap, whatever the pitch is.
+// A gradient's storage is divided into rows as long as the tensor's pitch, the
+// distance of its rows (the last row may be shorter). Each row is cut into
+// pieces: these are the blocks. They cover the storage, and do not overlap,
+// whatever the pitch is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_SUMBLOCKS_H
@@ -16,25 +17,25 @@ namespace mlir::autodiff {
 /// The blocks of the gradient of one argument.
 class SumBlocks {
 public:
-  /// Pieces have `length` elements, a power of two, except for the last of a
+  /// Blocks have `length` elements, a power of two, except for the last of a
   /// row.
   SumBlocks(MLIRContext *context, unsigned argument, int64_t length);
 
   int64_t getLength() const { return length; }
-  /// How many there are, and elements in a row.
+  /// The number of blocks, and of elements in a row.
   ExprAttr count() const;
   ExprAttr pitch() const;
 
-  /// The number of the block with the element at `offset`, an i64 or a tile of
-  /// them that counts elements from the tensor's first.
+  /// The number of the block that contains the element at `offset`, an i64 or a
+  /// tile of them, which counts elements from the tensor's first.
   Value find(OpBuilder &builder, Location loc, Value offset) const;
 
-  /// A block's elements: those that lie `begin` to `end` (exclusive; i32, from
-  /// 0 to the length of a piece) behind `offset`.
+  /// A block's elements: from `offset + begin` to before `offset + end`.
+  /// `begin` and `end` are i32 from 0 to the length of a block.
   struct Elements {
     Value offset, begin, end;
   };
-  /// The elements of blocks, a tile of i64.
+  /// The elements of several blocks, whose numbers are a tile of i64.
   Elements elementsOf(OpBuilder &builder, Location loc, Value blocks) const;
 
 private:

@@ -33,7 +33,7 @@ LogicalResult Tally::lower(triton::FuncOp additions) {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// An expression: 1 in launches that count, 0 in others.
+/// An expression that is 1 in launches that count runs, and 0 in others.
 ExprAttr Tally::isTallied() const { return minOf(1, when); }
 
 std::string Tally::nameOf(llvm::StringRef role) const {
@@ -41,7 +41,7 @@ std::string Tally::nameOf(llvm::StringRef role) const {
   return (kernel.getSymName() + "_" + role + llvm::Twine(sum.argument)).str();
 }
 
-/// An argument for the numbers of runs.
+/// Appends an argument for the counts of runs.
 BlockArgument Tally::appendTally(triton::FuncOp kernel) const {
   Type type = IntegerType::get(kernel.getContext(), 32);
   return appendBuffer(kernel, buffer, type,
@@ -50,7 +50,7 @@ BlockArgument Tally::appendTally(triton::FuncOp kernel) const {
                                      type, mulOf(isTallied(), blocks.count())));
 }
 
-/// An argument for the gradient in the tensor's own type.
+/// Appends an argument for the gradient in the tensor's own type.
 BlockArgument Tally::appendRounded(triton::FuncOp kernel) const {
   BlockArgument primal = kernel.getArgument(sum.argument);
   return appendShadow(kernel, primal, OperandKind::Rounded,
@@ -76,8 +76,8 @@ static void addTo(OpBuilder &b, Location loc, Value tally, Value blocks,
                               triton::MemSyncScope::GPU);
 }
 
-/// Counts a run in each of its blocks; twice if these are several, so that it
-/// is alone in none of them.
+/// Counts a run in each block that it touches; twice if there are several, so
+/// that it is alone in none of them.
 static void countRuns(triton::AtomicRMWOp add, const SumBlocks &blocks,
                       Value tally) {
   OpBuilder b(add);
@@ -137,7 +137,8 @@ void Tally::count(triton::FuncOp additions) const {
 // Blocks that several runs add to
 //===----------------------------------------------------------------------===//
 
-/// A kernel that clears, or rounds, what is there of these.
+/// Creates a kernel that clears, or rounds, the blocks to which several runs
+/// add.
 void Tally::createShared(llvm::StringRef role) const {
   triton::FuncOp kernel = createBeside(sum.kernel, nameOf(role));
   kernel->setAttr(kRoleAttr, StringAttr::get(kernel.getContext(), role));
@@ -174,8 +175,8 @@ static Value areAlone(OpBuilder &b, triton::AtomicRMWOp add,
   return compareTo(b, loc, arith::CmpIPredicate::eq, number, 1);
 }
 
-/// Whether the runs of an addition are to be stored: none in launches that do
-/// not count.
+/// Whether the runs of an addition are stored: none in launches that do not
+/// count.
 Value Tally::areStored(OpBuilder &b, triton::AtomicRMWOp add,
                        Value tally) const {
   Location loc = add.getLoc();
@@ -194,8 +195,8 @@ Value Tally::areStored(OpBuilder &b, triton::AtomicRMWOp add,
   return branch.getResult(0);
 }
 
-/// Goes to where the runs of an addition are known, but what it adds may still
-/// be on its way from memory.
+/// Moves the builder up to where the runs of an addition are known, but what it
+/// adds may still be loading.
 static void goAhead(OpBuilder &b, triton::AtomicRMWOp add) {
   Operation *last = nullptr;
   for (Operation &op :

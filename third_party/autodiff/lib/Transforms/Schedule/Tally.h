@@ -8,7 +8,7 @@ namespace mlir::autodiff {
 
 class ShadowPointers;
 
-/// A gradient that all contributions are added to atomically, in a wider type.
+/// A gradient to which everything is added atomically, in a wider type.
 struct AtomicSum {
   triton::FuncOp kernel;
   unsigned place; // among the kernel's arguments
@@ -16,14 +16,16 @@ struct AtomicSum {
   SmallVector<triton::AtomicRMWOp> adds; // whose runs are marked
 };
 
-/// How many runs add to each block of a sum: a buffer, the kernels that fill
-/// and use it, and the kernel of the sum that does. See autodiff-tally-sums.
+/// How many runs (Runs.h) add to each block of a sum: a buffer with these
+/// counts, the kernels that fill and use it, and a version of the sum's kernel
+/// that uses it. See autodiff-tally-sums.
 class Tally {
 public:
-  /// For launches in which `when`, an expression, is not zero.
+  /// For launches in which the expression `when` is not zero.
   Tally(const AtomicSum &sum, const SumBlocks &blocks, ExprAttr when);
 
-  /// `additions` does nothing but add zeros where the sum's kernel adds.
+  /// `additions` adds zeros at the addresses where the sum's kernel adds, and
+  /// does nothing else.
   LogicalResult lower(triton::FuncOp additions);
 
 private:

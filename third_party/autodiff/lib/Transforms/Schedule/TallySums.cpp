@@ -28,7 +28,7 @@ using namespace mlir::autodiff;
 
 static constexpr Remarks kRemarks("tally-sums");
 
-// Tallies of fewer runs are numbers of 32 bits, and so are twice as many.
+// With fewer runs, counts fit into 32 bits, even twice as many.
 constexpr int64_t kMostRuns = int64_t(1) << 30;
 
 namespace {
@@ -50,10 +50,11 @@ struct TallySums : autodiff::impl::TallySumsBase<TallySums> {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// A half that is widened for its sum: rounding is what there is to save.
+/// A half-precision type, whose sum is in a wider one: the pass saves the
+/// rounding.
 static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
 
-/// What `op` adds to, if it does nothing else.
+/// The memory that `op` adds to, if it does nothing else.
 static Value getSum(Operation *op) {
   auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
   return atomic && isBlindSum(atomic) ? atomic.getPtr() : Value();
@@ -90,8 +91,8 @@ std::optional<AtomicSum> TallySums::examine(BlockArgument buffer) {
   return addsAlone ? std::optional(sum) : std::nullopt;
 }
 
-/// How many elements all additions of a launch touch at most, by as many as
-/// are counted as one; null if that is not known before the kernel runs.
+/// An upper bound of the elements that all additions of a launch touch, by the
+/// size of a run; null if it is not known before the kernel runs.
 ExprAttr
 TallySums::countAll(const AtomicSum &sum,
                     llvm::function_ref<int64_t(triton::AtomicRMWOp)> together) {
@@ -110,17 +111,17 @@ TallySums::countAll(const AtomicSum &sum,
   return dependsOnCounters(total) ? ExprAttr() : total;
 }
 
-/// What is not zero in launches where the tally pays.
+/// An expression that is not zero in launches where counting pays.
 ExprAttr TallySums::findCondition(const AtomicSum &sum,
                                   const SumBlocks &blocks) {
   ExprAttr touched = countAll(sum, [](triton::AtomicRMWOp) { return 1; });
   ExprAttr runs = countAll(sum, Runs::getLanes);
   if (!touched || !runs)
     return {};
-  // Otherwise the whole sum is cleared, and read to be rounded: 8 bytes for
-  // each element of the tensor, beside the gradient. Here it is at most 10 for
-  // each that is touched, 12 for each block, the gradient is cleared, and three
-  // launches take time.
+  // Without counting, the whole sum is cleared, and read to be rounded: 8 bytes
+  // for each element of the tensor, besides the gradient. With it, there are at
+  // most 10 bytes for each element that is touched, and 12 for each block, the
+  // gradient is cleared, and there are three more launches.
   ExprAttr more =
       addOf(mulOf(10, touched), addOf(mulOf(12, blocks.count()),
                                       Target::of(primal).traffic.ofTally));
@@ -133,10 +134,10 @@ ExprAttr TallySums::findCondition(const AtomicSum &sum,
 // Addresses alone
 //===----------------------------------------------------------------------===//
 
-/// Whether a kernel that only adds zeros computes addresses and masks from what
-/// is there before the backward, by integers alone, and with little work.
-/// Floats may be rounded otherwise than in the kernel that adds: they must not
-/// decide.
+/// Whether a kernel that only adds zeros computes addresses and masks from
+/// memory as it is before the backward, with integers only, and with little
+/// work. Floats must not decide, since they may be rounded differently than in
+/// the kernel that adds.
 static bool repeatsAddresses(triton::FuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(index, kOperandAttr);
@@ -158,7 +159,7 @@ static bool repeatsAddresses(triton::FuncOp kernel) {
 }
 
 /// Removes all effects but the additions to `buffer`, which then add zeros.
-/// Fails if something depends on one of these.
+/// Fails if something depends on a removed one.
 static LogicalResult keepAdditions(triton::FuncOp kernel,
                                    BlockArgument buffer) {
   SmallVector<Operation *> effects;
@@ -182,8 +183,8 @@ static LogicalResult keepAdditions(triton::FuncOp kernel,
   return success();
 }
 
-/// A kernel that adds zeros where the sum's kernel adds, and does nothing else;
-/// null if there is none that is sure to add at the same places.
+/// Derives a kernel that adds zeros where the sum's kernel adds, and does
+/// nothing else; null if it might add at other addresses.
 triton::FuncOp TallySums::deriveAdditions(const AtomicSum &sum) {
   OpBuilder builder(sum.kernel);
   builder.setInsertionPointAfter(sum.kernel);
@@ -205,7 +206,7 @@ triton::FuncOp TallySums::deriveAdditions(const AtomicSum &sum) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult TallySums::tally(const AtomicSum &sum) {
-  // Of single lanes: what a sector of memory holds of a sum in float32.
+  // For runs of single lanes: the float32 elements in a sector of memory.
   int64_t length = Target::of(primal).traffic.sector / 4;
   for (triton::AtomicRMWOp add : sum.adds) {
     Runs::mark(add);
@@ -248,7 +249,8 @@ void TallySums::transform() {
         ++kernels[operand.getIndex()];
     }
   for (triton::FuncOp backward : backwards) {
-    // Sums in a grid of another size are not those of the primal's loads.
+    // In a kernel with another grid, additions do not correspond to the
+    // forward's loads.
     if (!getGrid(backward).empty())
       continue;
     unsigned places = backward.getNumArguments();

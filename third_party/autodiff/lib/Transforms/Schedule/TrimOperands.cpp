@@ -20,9 +20,9 @@ struct TrimOperands : autodiff::impl::TrimOperandsBase<TrimOperands> {
 };
 } // namespace
 
-/// The operand without which a check is pointless: that of which it says what
-/// backward kernels do with it. One that all of a tensor is overwritten says
-/// that its gradient, too, starts from zero.
+/// The operand that a check is about: without it in a kernel, the check is
+/// pointless. A check that a whole tensor is overwritten is also about its
+/// gradient, which then starts from zero.
 static OperandAttr findSubject(CheckOp check) {
   OperandAttr operand = check.getOperand();
   bool isOfGradient = check.getFact().getKind() == CheckKind::Bijective &&
@@ -34,7 +34,7 @@ static OperandAttr findSubject(CheckOp check) {
              : operand;
 }
 
-/// Drops what the plan says of operands that no kernel takes.
+/// Removes the plan's items about operands that no kernel takes.
 void TrimOperands::dropItems(PlanOp plan) {
   llvm::DenseSet<OperandAttr> taken = collectOperands(getOperation()), read;
   for (auto kernel : getOperation().getOps<triton::FuncOp>())
@@ -53,7 +53,7 @@ void TrimOperands::dropItems(PlanOp plan) {
       item.erase();
 }
 
-/// Passes drop some buffers on the way: numbers them by their places.
+/// Passes have removed some buffers: numbers the others consecutively.
 void TrimOperands::numberBuffers(PlanOp plan) {
   llvm::DenseMap<unsigned, unsigned> places;
   for (auto buffer : plan.getItems<BufferOp>()) {

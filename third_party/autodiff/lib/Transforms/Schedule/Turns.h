@@ -1,10 +1,10 @@
 //===- Turns.h - Contributions one after the other --------------*- C++ -*-===//
 //
-// A kernel may load a tensor in several places: as rows and as columns, in two
-// loops of which the order matters. Each of them may reach every element once,
-// and all of them together do not. Then they take turns: the first one stores,
-// and later ones add to what is there, without atomics. Between two turns is
-// the end of a kernel; or a barrier, if each address is the same program's in
+// A kernel may load a tensor in several places: by rows and by columns, or in
+// two loops whose order matters. The addresses of each place may be distinct,
+// but not those of all together. Then their contributions take *turns*: the
+// first one stores, and later ones add without atomics. Between two turns, a
+// kernel ends; or there is a barrier, if the same program has each address in
 // both.
 //
 //===----------------------------------------------------------------------===//
@@ -17,7 +17,7 @@
 
 namespace mlir::autodiff {
 
-/// Contributions of a kernel to the gradient of one argument.
+/// Contributions of one kernel to the gradient of one argument.
 struct Turn {
   triton::FuncOp kernel;
   SmallVector<AccumulateOp> ops;
@@ -25,13 +25,14 @@ struct Turn {
   CheckAttr check;
   /// Whether they reach all that the check allows for.
   bool isExact = false;
-  /// Whether the turn before is the same kernel's.
+  /// Whether the turn before is in the same kernel.
   bool isBehindBarrier = false;
-  /// Why they may meet, if they may.
+  /// Why the addresses may not be distinct.
   Reason why;
 
   bool isAtomic() const { return !check; }
-  /// The operation at the outer level of the kernel that it begins with.
+  /// The operation in the outermost block of the kernel with which the turn
+  /// begins.
   Operation *getOutermost() const;
 };
 

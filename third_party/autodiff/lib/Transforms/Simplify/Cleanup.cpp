@@ -21,8 +21,9 @@ void mlir::autodiff::addCleanup(OpPassManager &kernel) {
 }
 
 namespace {
-/// What kernels were like when a cleanup had nothing to do. That stays true
-/// whatever passes do, and most find nothing to do either.
+/// Hashes of kernels for which a cleanup had nothing to do. They stay valid
+/// whatever passes do. Most passes change nothing in most kernels, so cleanups
+/// can be skipped.
 struct CleanKernels {
   explicit CleanKernels(Operation *) {}
 

@@ -1,8 +1,8 @@
 //===- Factoring.cpp - Take common factors out of sums --------------------===//
 //
-// Adjoints of broadcasts are sums, and what they sum often has a factor that is
-// the same all along the axis: Σ (x/s) = (Σ x)/s. Done once per row instead of
-// once per element, that is less work and one rounding less.
+// Adjoints of broadcasts are reductions, and the summed values often have a
+// factor that is constant along the axis: Σ (x/s) = (Σ x)/s. Done once per row
+// instead of once per element, that is less work and one rounding less.
 //
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
@@ -28,7 +28,8 @@ static Value negate(OpBuilder &b, Location loc, Value value) {
 }
 
 namespace {
-/// Σ (x · r), Σ (x / r) and Σ (0 − x), where r repeats along the summed axis.
+/// Σ (x · r), Σ (x / r) and Σ (0 − x), where r is broadcast along the summed
+/// axis.
 struct SumOfProduct : OpRewritePattern<triton::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -38,7 +39,8 @@ struct SumOfProduct : OpRewritePattern<triton::ReduceOp> {
         classifyCombiner(op.getCombineOp()) != Combiner::Sum)
       return failure();
     Value summed = op.getSrcs()[0];
-    // Narrow sums are the primal's own, divided first to stay in range.
+    // Sums in half precision are the forward's own, which divides first to
+    // avoid overflow.
     if (getElementTypeOrSelf(summed.getType()).getIntOrFloatBitWidth() < 32)
       return failure();
     Location loc = op.getLoc();
@@ -70,7 +72,7 @@ struct SumOfProduct : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
-/// x + repeat(0 − y) = x − repeat(y).
+/// x + broadcast(0 − y) = x − broadcast(y).
 struct AddRepeatedNegation : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -91,7 +93,7 @@ struct AddRepeatedNegation : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// x/r ± repeat(y/s) = (x ± repeat(y))/r, where r repeats s.
+/// x/r ± broadcast(y/s) = (x ± broadcast(y))/r, where r is broadcast(s).
 template <typename OpT> struct CommonDivisor : OpRewritePattern<OpT> {
   using OpRewritePattern<OpT>::OpRewritePattern;
 

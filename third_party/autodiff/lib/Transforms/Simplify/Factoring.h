@@ -6,11 +6,11 @@
 
 namespace mlir::autodiff {
 
-/// Patterns that move factors which are uniform along an axis out of sums over
-/// it, and common divisors out of sums of two.
+/// Patterns that move factors which are constant along an axis out of
+/// reductions over it, and common divisors out of sums of two.
 void populateFactoringPatterns(RewritePatternSet &patterns);
 
-/// Patterns that move factors which are uniform over whole tiles out of loops
+/// Patterns that move factors which are the same for whole tiles out of loops
 /// and branches.
 void populateUniformFactorPatterns(RewritePatternSet &patterns);
 

@@ -1,8 +1,9 @@
 //===- Selections.cpp - Fewer choices between values and zeros ------------===//
 //
-// Cotangents of lanes that a mask or a branch of `where` left out are zero, and
-// every rule keeps them so. Most of these zeros never reach memory, or are
-// added to something that is zero in the same lanes.
+// Cotangents of lanes that a mask or a selection excludes are zero, and every
+// rule keeps them zero by a selection. Most of these zeros never reach memory,
+// or are added to something that is zero in the same lanes, so the selection
+// can be removed.
 //
 //===----------------------------------------------------------------------===//
 #include "Selections.h"
@@ -19,8 +20,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a load gives under its mask needs no other zero for the lanes that the
-/// mask excludes, converted or not.
+/// select(mask, load, 0), where the load has that mask and gives zero
+/// elsewhere, is the load. The same if its result was converted.
 struct SelectOfMaskedLoad : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -57,8 +58,9 @@ struct SelectOfZero : OpRewritePattern<arith::SelectOp> {
   }
 };
 
-/// What is stored under a mask may be anything elsewhere: neither it nor what
-/// it is computed from, if nobody else looks, need be chosen by the mask again.
+/// A value that is stored under a mask may be anything elsewhere. So a
+/// selection by the same mask can be removed from it, and from values it is
+/// computed from, if they have no other use.
 struct MaskedStore : OpRewritePattern<triton::StoreOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -67,8 +69,8 @@ struct MaskedStore : OpRewritePattern<triton::StoreOp> {
 };
 } // namespace
 
-/// The operations of a block, last first, whose results only matter in the
-/// lanes where `mask` is true.
+/// The operations of a block, last first, whose results only matter in lanes
+/// where `mask` is true.
 static SmallVector<Operation *> collectMasked(Block &block, Value mask) {
   llvm::SetVector<Operation *> masked;
   auto isMasked = [&](OpOperand &use) {
@@ -109,8 +111,8 @@ LogicalResult MaskedStore::matchAndRewrite(triton::StoreOp op,
 }
 
 namespace {
-/// So it is with rows that nobody stores, as far as they stay rows: in first
-/// operands of products, and through loops.
+/// The same for rows that are not stored, as long as operations do not mix
+/// rows: first operands of products, and values that loops carry.
 struct MaskedRows : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -119,7 +121,7 @@ struct MaskedRows : OpRewritePattern<arith::SelectOp> {
 };
 } // namespace
 
-/// The condition on rows that a condition on a tile repeats; else null.
+/// The condition on rows that a condition on a tile broadcasts; else null.
 static Value getRows(Value condition) {
   auto repeated =
       condition ? condition.getDefiningOp<triton::BroadcastOp>() : nullptr;
@@ -130,8 +132,8 @@ static Value getRows(Value condition) {
              : Value();
 }
 
-/// Whether rows of `value` only matter where `rows` holds: `seen` has what is
-/// made of it.
+/// Whether rows of `value` only matter where `rows` is true: `seen` has the
+/// values that depend on it.
 static bool isStoredByRows(Value value, Value rows,
                            llvm::DenseSet<Value> &seen) {
   if (!seen.insert(value).second)
@@ -186,7 +188,8 @@ struct Kept {
 };
 } // namespace
 
-/// How `value`, which nothing else uses, is kept from lanes.
+/// The selection with zero that `value`, which has no other use, is; none if it
+/// is none.
 static std::optional<Kept> matchKept(Value value) {
   auto select = value.getDefiningOp<arith::SelectOp>();
   if (!select || !select->hasOneUse())
@@ -198,8 +201,8 @@ static std::optional<Kept> matchKept(Value value) {
   return std::nullopt;
 }
 
-/// Replaces `op` by a selection like `kept`, and as part of the same primal
-/// value, between two others.
+/// Replaces `op` by a selection like `kept`, and names it as part of the same
+/// value.
 static void replace(Operation *op, Kept kept, Value value, Value other,
                     PatternRewriter &rewriter) {
   auto select = arith::SelectOp::create(

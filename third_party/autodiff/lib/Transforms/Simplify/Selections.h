@@ -6,7 +6,7 @@
 
 namespace mlir::autodiff {
 
-/// Patterns that drop what keeps lanes at zero that nobody looks at, and join
+/// Patterns that remove selections whose zeros nobody uses, and merge
 /// selections by the same condition.
 void populateSelectionPatterns(RewritePatternSet &patterns);
 

@@ -39,8 +39,8 @@ struct SumOfOne : OpRewritePattern<triton::ReduceOp> {
   }
 };
 
-/// A sum or a maximum over two axes begins with the inner one, whose elements
-/// few threads hold: what is left is small.
+/// A sum or a maximum over two axes starts with the inner one, whose elements
+/// few threads hold: the rest is small.
 struct ReduceInnerFirst : OpRewritePattern<triton::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -54,16 +54,16 @@ struct ReduceInnerFirst : OpRewritePattern<triton::ReduceOp> {
     if (combiner == Combiner::Other ||
         combiner != classifyCombiner(first.getCombineOp()))
       return failure();
-    // Without the outer axis, those behind it have moved up.
+    // Without the outer axis, the numbers of later axes are one lower.
     Value inner = reduceAs(rewriter, op, first.getSrcs()[0], op.getAxis() + 1);
     rewriter.replaceOp(op, reduceAs(rewriter, op, inner, first.getAxis()));
     return success();
   }
 };
 
-/// x / s = x · r where r = 1 / s is there: of a norm, r is what the forward
-/// stores, and then nothing needs s. Only of cotangents: what the primal
-/// computes is rounded, and compared, as there.
+/// x / s = x · r, if there is r = 1 / s. For a norm, the forward stores r, and
+/// s is not needed then. Only for cotangents: values of the forward have to be
+/// rounded, and compared, as there.
 struct MultiplyByReciprocal : OpRewritePattern<arith::DivFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -101,8 +101,8 @@ struct MultiplyByReciprocal : OpRewritePattern<arith::DivFOp> {
   }
 };
 
-/// x + dot(a, b, 0) = dot(a, b, x), unless x repeats a row: that has to be
-/// there before the product, and Triton does not read it ahead then.
+/// x + dot(a, b, 0) = dot(a, b, x), unless x broadcasts a row: x would be
+/// needed before the product, and Triton would not load it ahead.
 struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -115,7 +115,7 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
           sum.getDefiningOp<triton::BroadcastOp>() ||
           !matchPattern(dot.getC(), m_AnyZeroFloat()))
         continue;
-      // The sum may only be known after the product.
+      // The sum may only be computed after the product.
       Operation *copy = rewriter.clone(*dot);
       copy->setOperand(2, sum);
       if (!isOfAdjoint(dot.getLoc()))
@@ -127,8 +127,8 @@ struct AddIntoDot : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// Removes results of a loop that nobody needs: not after the loop, and inside
-/// only to compute the next value of themselves.
+/// Removes unused results of a loop: they are not used after the loop, and
+/// inside only to compute the next value of themselves.
 struct PruneCarried : OpRewritePattern<scf::ForOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -137,9 +137,9 @@ struct PruneCarried : OpRewritePattern<scf::ForOp> {
 };
 } // namespace
 
-/// Of the values that `body` yields for its next run, those that matter: used
-/// after the loop (`needed`), by an effect inside, or by another one that
-/// matters. `numberOf` tells which of them an argument of the body is.
+/// The carried values of `body` that matter: they are used after the loop
+/// (`needed`), by an effect inside, or by another one that matters. `numberOf`
+/// gives the number of an argument of the body.
 static llvm::SmallBitVector findLiveCarried(
     Block *body, ArrayRef<unsigned> needed,
     llvm::function_ref<std::optional<unsigned>(BlockArgument)> numberOf) {
@@ -206,8 +206,8 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
                          loop.getUpperBound(), loop.getStep(), inits);
   pruned->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
 
-  // A dead carried value is replaced by its initial one: what is computed from
-  // it is dead, too.
+  // A dead carried value is replaced by its initial value: all that is computed
+  // from it is dead, too.
   SmallVector<Value> arguments{pruned.getInductionVar()};
   SmallVector<Value> results;
   unsigned kept = 0;
@@ -223,7 +223,7 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
   if (Block *body = pruned.getBody(); !body->empty())
     rewriter.eraseOp(body->getTerminator());
   rewriter.mergeBlocks(loop.getBody(), pruned.getBody(), arguments);
-  // Only now: a block argument that is yielded has been replaced.
+  // Only now, since a block argument that is yielded has been replaced.
   SmallVector<Value> yielded;
   for (unsigned index : live.set_bits())
     yielded.push_back(yield->getOperand(index));
@@ -234,8 +234,8 @@ LogicalResult PruneCarried::matchAndRewrite(scf::ForOp loop,
 }
 
 namespace {
-/// The same for a while loop that does all its work in the body: what does not
-/// matter stays as it was at first, and is then no longer carried.
+/// The same for a while loop with all work in the body: a value that nothing
+/// depends on is not updated any more, and then not carried.
 struct PruneWhile : OpRewritePattern<scf::WhileOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -278,8 +278,8 @@ struct PruneWhile : OpRewritePattern<scf::WhileOp> {
   }
 };
 
-/// A while loop that is over before its body has run once. Triton's compiler
-/// crashes on loads that it finds to be unreachable.
+/// Removes a while loop whose body never runs. Triton's compiler crashes on
+/// loads that it finds to be unreachable.
 struct SkipWhile : OpRewritePattern<scf::WhileOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -292,7 +292,7 @@ struct SkipWhile : OpRewritePattern<scf::WhileOp> {
       runs = loop.getInits()[argument.getArgNumber()];
     if (!matchPattern(runs, m_Zero()))
       return failure();
-    // What decides is computed once all the same.
+    // The condition is still computed once.
     rewriter.inlineBlockBefore(loop.getBeforeBody(), loop, loop.getInits());
     rewriter.replaceOp(loop, condition.getArgs());
     rewriter.eraseOp(condition);
@@ -302,7 +302,7 @@ struct SkipWhile : OpRewritePattern<scf::WhileOp> {
 
 struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
-    // The primal's own sums stay as the user wrote them.
+    // Sums in the user's kernel stay as they are written.
     llvm::StringRef role = getRole(getOperation());
     bool isDerived = role == "backward";
     RewritePatternSet patterns(&getContext());
@@ -317,10 +317,11 @@ struct Simplify : autodiff::impl::SimplifyBase<Simplify> {
       populateFactoringPatterns(patterns);
       populateUniformFactorPatterns(patterns);
     }
-    // The canonicalizer, which comes next, simplifies regions.
+    // The canonicalizer, which runs next, simplifies regions.
     GreedyRewriteConfig config;
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-    // What takes more rounds than MLIR's limit is right as it is then.
+    // If MLIR's limit of rounds is reached, the result is correct, if not
+    // final.
     (void)applyPatternsGreedily(getOperation(), std::move(patterns), config);
   }
 };

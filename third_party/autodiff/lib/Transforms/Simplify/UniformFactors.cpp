@@ -1,10 +1,10 @@
 //===- UniformFactors.cpp - Take factors out of loops and branches --------===//
 //
-// A loop that sums products, itself or in loops of its own, may leave out a
-// factor that is the same for whole tiles and in all iterations:
-// Σ dot(x·c, y) = c · Σ dot(x, y). So may a branch that gives such a sum or
-// nothing, and a loop that goes on with it. Of no iterations the sum is zero,
-// so c has to be finite.
+// A loop that sums products, itself or in inner loops, may leave out a factor
+// that is the same for whole tiles and in all iterations: Σ dot(x·c, y) = c · Σ
+// dot(x, y). So may a branch that yields such a sum or zero, and a loop that
+// continues it. If there are no iterations, the sum is zero and 0·c has to be
+// zero, so c has to be finite.
 //
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Zero has every factor.
+/// Zero is a multiple of everything.
 static bool isZero(Value value) {
   return matchPattern(value, m_AnyZeroFloat());
 }
@@ -30,7 +30,8 @@ static bool isBefore(Value value, Operation *op) {
   return !op->isAncestor(value.getParentRegion()->getParentOp());
 }
 
-/// The number, or the float known before `op`, that fills the tile `value`.
+/// The constant, or the float from before `op`, that the tile `value` is a
+/// splat of.
 static OpFoldResult matchUniform(Value value, Operation *op) {
   DenseFPElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -44,7 +45,7 @@ static OpFoldResult matchUniform(Value value, Operation *op) {
              : OpFoldResult();
 }
 
-/// The operand by which a factor of the result comes in; null if none does.
+/// The operand whose factors are factors of the result; null if there is none.
 static OpOperand *passFactor(Operation *op) {
   if (isa<arith::TruncFOp, triton::TransOp>(op))
     return &op->getOpOperand(0);
@@ -54,7 +55,7 @@ static OpOperand *passFactor(Operation *op) {
 }
 
 namespace {
-/// A factor of float tiles that need not be computed by `op`.
+/// A factor of float tiles that `op` need not compute.
 struct Factor {
   OpFoldResult value;
   Operation *op;
@@ -77,7 +78,7 @@ struct Factor {
     return inner && isIn(inner->get());
   }
 
-  /// `tile` without this factor.
+  /// `tile` divided by this factor.
   Value takeOut(Value tile, OpBuilder &b) const {
     if (isZero(tile))
       return tile;
@@ -93,7 +94,7 @@ struct Factor {
     return b.clone(*source, map)->getResult(0);
   }
 
-  /// Multiplies all uses of a result of `op`.
+  /// Multiplies a result of `op` by the factor at all uses.
   void putBack(Value result, PatternRewriter &b) const {
     b.setInsertionPointAfter(op);
     auto type = cast<RankedTensorType>(result.getType());
@@ -110,7 +111,7 @@ struct Factor {
 };
 } // namespace
 
-/// A factor of `tile`, which is used by nothing else, of this element type.
+/// A factor, of this element type, of `tile`, which has no other use.
 static std::optional<Factor> findFactor(Value tile, Operation *op,
                                         Type element) {
   Operation *source = tile.getDefiningOp();
@@ -186,9 +187,9 @@ struct FactorOfBranch : OpRewritePattern<scf::IfOp> {
   }
 };
 
-/// Floats that only need what is known before a branch are computed before it:
-/// the sides then share their factors. A chain of them moves at once, which one
-/// pass over the kernel has to be enough for.
+/// Hoists floats that only depend on values from before a branch: the sides
+/// then have common factors. A chain of operations is hoisted at once, since a
+/// single pass over the kernel has to suffice.
 struct FloatsBeforeBranch : OpRewritePattern<scf::IfOp> {
   using OpRewritePattern::OpRewritePattern;
 

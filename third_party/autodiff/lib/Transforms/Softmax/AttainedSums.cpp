@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// What a value is, but for its type and selections that are decided.
+/// Looks through casts and selections whose condition is known.
 static Value peel(Value value, ScalingDegrees &degrees) {
   while (Operation *op = value.getDefiningOp()) {
     auto select = dyn_cast<arith::SelectOp>(op);
@@ -30,7 +30,7 @@ static Value peel(Value value, ScalingDegrees &degrees) {
   return value;
 }
 
-/// What a value is along the other axes if it is the same all along one.
+/// The value without an axis along which it is constant.
 static Value peelRepeated(Value value, std::optional<unsigned> axis,
                           ScalingDegrees &degrees) {
   value = peel(value, degrees);
@@ -40,13 +40,13 @@ static Value peelRepeated(Value value, std::optional<unsigned> axis,
   return peel(repeated->source, degrees);
 }
 
-/// The number that a tile is full of.
+/// The scalar that a tile is a splat of.
 static Value getSplat(Value tile) {
   auto splat = tile.getDefiningOp<triton::SplatOp>();
   return splat ? splat.getSrc() : tile;
 }
 
-/// Whether two tiles, maybe of other shapes, are full of the same number.
+/// Whether two tiles, maybe of different shapes, are splats of the same number.
 static bool areSame(Value a, Value b) {
   APFloat x(0.0), y(0.0);
   if (matchPattern(a, m_ConstantFloat(&x)) &&
@@ -56,8 +56,8 @@ static bool areSame(Value a, Value b) {
          !isa<RankedTensorType>(getSplat(a).getType());
 }
 
-/// Whether `value` is one of the values that `tile` has along an axis, or, if
-/// there is none, the tile; both may be scaled alike.
+/// Whether `value` is one of the values of `tile` along an axis, or without an
+/// axis, the tile itself; both may have the same factor.
 static bool isAmong(Value value, Value tile, std::optional<unsigned> axis,
                     ScalingDegrees &degrees) {
   value = peel(value, degrees);
@@ -73,7 +73,7 @@ static bool isAmong(Value value, Value tile, std::optional<unsigned> axis,
          isAmong(scaled.getLhs(), all.getLhs(), axis, degrees);
 }
 
-/// The difference x − m of which e^(c(x−m)) is the exponential.
+/// The difference x − m in an exponential e^(c(x−m)).
 static arith::SubFOp getDifference(Value exponential, ScalingDegrees &degrees) {
   Operation *op = peel(exponential, degrees).getDefiningOp();
   if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(op))
@@ -125,7 +125,7 @@ bool mlir::autodiff::staysAttained(const RescaledLoop &found, unsigned index) {
              isAttained(value, found.next, maximum, degrees);
     });
   };
-  // What is kept is scaled less only by a larger maximum of terms.
+  // The old sum is only scaled down by a larger maximum of terms.
   bool isRunning =
       llvm::is_contained(found.update->getOperands(), found.getCurrent());
   auto add = peel(loop.getYieldedValues()[index], degrees)

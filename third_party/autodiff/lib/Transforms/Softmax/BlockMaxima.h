@@ -1,8 +1,8 @@
 //===- BlockMaxima.h - Exponentials relative to a block's own ---*- C++ -*-===//
 //
-// A loop takes a block's exponentials relative to the block's own maximum r,
-// and then corrects them by e^(r−m'), m' = max(m, r). Nothing that comes of an
-// iteration depends on r then, and m' may be taken from the start.
+// A loop may compute a block's exponentials relative to the block's own maximum
+// r, and then correct them by e^(r−m'), with m' = max(m, r). The result of an
+// iteration does not depend on r then, so m' may be used instead of r.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_BLOCKMAXIMA_H
@@ -12,8 +12,8 @@
 
 namespace mlir::autodiff {
 
-/// Has `loop` use its running maxima in place of those of its blocks, where it
-/// is proved that it may use any other number.
+/// Makes `loop` use its running maxima instead of those of its blocks, where it
+/// is proved that any other number would do.
 void useRunningMaxima(scf::ForOp loop);
 
 } // namespace mlir::autodiff

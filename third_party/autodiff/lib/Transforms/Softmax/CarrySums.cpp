@@ -1,9 +1,9 @@
 //===- CarrySums.cpp - Means and logarithms of sums, as plain sums --------===//
 //
-// What a loop carries may be a plain sum in another form: the logarithm of one,
-// or one that is always divided by another (attention whose output is
-// normalized after each block). The copy that is differentiated carries the
-// sums, so that its iterations stand alone.
+// A loop may carry a plain sum in another form: the logarithm of a sum, or a
+// sum that is always divided by another (attention whose output is normalized
+// after each block). The copy that is differentiated carries the sums, so that
+// its iterations do not depend on each other.
 //
 //===----------------------------------------------------------------------===//
 #include "LogSum.h"
@@ -32,7 +32,7 @@ struct CarrySums : autodiff::impl::CarrySumsBase<CarrySums> {
 };
 } // namespace
 
-/// Has the logarithms of sums relative to what they are after the loop.
+/// Makes the logarithms of sums relative to their final values.
 void CarrySums::fixLevels(scf::ForOp loop) {
   for (unsigned index = 0; index < loop.getNumResults(); ++index) {
     auto found = LogSum::match(loop, index);
@@ -42,14 +42,14 @@ void CarrySums::fixLevels(scf::ForOp loop) {
       continue;
     loop = found->loop;
     fixed.push_back(*found);
-    // The backward uses it, even if nothing in the forward does.
+    // The backward uses it, even if the forward does not.
     auto last = found->level.getDefiningOp<ResidualOp>();
     if (ResidualOp there = findResidual(primal, last.getId()))
       there.setPinned(true);
   }
 }
 
-/// Calls `visit` for all that the loops of a kernel carry.
+/// Calls `visit` for every carried value of the loops of a kernel.
 static void walkCarried(triton::FuncOp kernel,
                         llvm::function_ref<void(scf::ForOp, unsigned)> visit) {
   for (scf::ForOp loop : getLoops(kernel))
@@ -57,7 +57,8 @@ static void walkCarried(triton::FuncOp kernel,
       visit(loop, index);
 }
 
-/// Erases what the logarithms were for; nothing may need a residual yet.
+/// Erases operations that only the logarithms needed; no residual may be needed
+/// yet.
 static void eraseDead(triton::FuncOp kernel) {
   kernel.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
     if (isOpTriviallyDead(op) && !isa<ResidualOp>(op))

@@ -7,14 +7,14 @@
 
 namespace mlir::autodiff {
 
-/// Σ aᵢ·xᵢ + Σ bᵢ·log(yᵢ), whatever of these is not zero.
+/// A linear combination Σ aᵢ·xᵢ + Σ bᵢ·log(yᵢ) with nonzero coefficients.
 class Combination {
 public:
-  /// `value` as a combination of values that are none themselves. Residuals are
-  /// what they name.
+  /// `value` as a linear combination of values that are none themselves. A
+  /// residual counts as its operand.
   static Combination of(Value value);
 
-  /// The factors of a value and of its logarithm.
+  /// The coefficients of a value and of its logarithm.
   double factorOf(Value value) const { return find(value, false); }
   double factorOfLog(Value value) const { return find(value, true); }
   unsigned size() const { return terms.size(); }
@@ -32,20 +32,20 @@ private:
   void addTerm(Term term);
 
   SmallVector<Term, 2> terms;
-  /// How many more values are looked into: a graph has any number of paths.
+  /// How many more values are visited: a graph may have any number of paths.
   unsigned budget = 64;
 };
 
 /// `unit` · log(sum).
 Value createLog(OpBuilder &b, Value sum, double unit);
 
-/// What a residual names.
+/// The operand of a residual, or the value itself.
 Value withoutResidual(Value value);
 
-/// Whether two numbers of `type` are the same, but for how they are rounded.
+/// Whether two numbers of `type` are equal up to rounding.
 bool areClose(double a, double b, Type type);
 
-/// x and c if `value` is x · c for a number c; else itself and 1.
+/// x and c if `value` is x · c for a constant c; otherwise the value and 1.
 std::pair<Value, double> matchMultiple(Value value);
 
 } // namespace mlir::autodiff

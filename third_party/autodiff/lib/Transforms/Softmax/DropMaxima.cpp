@@ -14,7 +14,8 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether a value is what a loop has, in place of a maximum, of a sum.
+/// Whether a value is the logarithm of a sum that a loop carries instead of a
+/// maximum.
 static bool isLogSum(Value value) {
   auto loop = value.getDefiningOp<scf::ForOp>();
   return loop && LogSum::match(loop, cast<OpResult>(value).getResultNumber());
@@ -32,7 +33,7 @@ struct DropMaxima : autodiff::impl::DropMaximaBase<DropMaxima> {
     });
     for (Value maximum : findFreeMaxima(kernel, std::move(maxima)))
       maximum.getDefiningOp<ResidualOp>().setConstant(true);
-    // Clean-ups may renumber results.
+    // Cleanups may renumber results.
     kernel.walk([](scf::ForOp loop) { loop->removeAttr(kAttainedAttr); });
   }
 };

@@ -1,10 +1,11 @@
 //===- DropReferences.cpp - What exponents are taken relative to ----------===//
 //
-// The decay from position j to i is e^(gᵢ − gⱼ). As a product of matrices it is
-// written e^(gᵢ − r) · e^(r − gⱼ), with a reference r near both, one of the g,
-// that keeps the factors in range. What comes out is the same for any r, so its
-// derivative is zero: a sum of two that cancel, and in low precision do not.
-// Where the scaling degrees prove that, no derivative is taken.
+// The decay from position j to i is e^(gᵢ − gⱼ). To be a matrix product, it is
+// written e^(gᵢ − r) · e^(r − gⱼ). The reference r is one of the g that is near
+// both, and keeps the factors in range. The result does not depend on r, so the
+// derivative by r is zero: a sum of two terms that cancel, but in low precision
+// not exactly. Where scaling degrees (ScalingDegrees.h) prove that, no
+// derivative flows through r.
 //
 //===----------------------------------------------------------------------===//
 #include "FreeMaxima.h"
@@ -26,8 +27,8 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether `value`, or a sum with it, is an exponent: then it moves what is
-/// computed from that by a factor, and factors may cancel.
+/// Whether `value`, or a sum with it, becomes an exponent: then a shift of it
+/// is a factor of what is computed, and factors may cancel.
 static bool leadsToExponents(Value value) {
   llvm::SetVector<Value> moved;
   moved.insert(value);
@@ -46,7 +47,7 @@ static bool leadsToExponents(Value value) {
   return found;
 }
 
-/// What an operand of a difference is made of, but for its shape and a
+/// The value that an operand of a difference is, up to its shape and a
 /// constant.
 static Value findReference(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -57,7 +58,7 @@ static Value findReference(Value value) {
     if (rearranges(op) || (isShifted && isFixed(op->getOperand(1))))
       value = op->getOperand(0);
     else
-      // Maxima that are kept are the matter of drop-maxima.
+      // Other maxima are handled by autodiff-drop-maxima.
       return isFixed(value) || isa<ResidualOp>(op) ? Value() : value;
   }
   return {};

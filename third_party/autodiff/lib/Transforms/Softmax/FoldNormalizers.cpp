@@ -1,26 +1,27 @@
 //===- FoldNormalizers.cpp - One value for a maximum and a sum ------------===//
 //
-// Where a maximum m may as well be any other value (DropMaxima.cpp), and a sum
-// of exponentials l = Σ e^(δ(x−m)) is relative to it, let it be the value for
-// which the sum is one: L = m + log(l)/δ. Of m and l, only L is left to save;
-// and what was divided by the sum no longer is, for e^(δ(x−m))/l is e^(δ(x−L)).
+// If a maximum m may be any other value (DropMaxima.cpp), and a sum of
+// exponentials l = Σ e^(δ(x−m)) is relative to it, m is replaced by the value
+// for which the sum is one: L = m + log(l)/δ. Then only L is saved instead of m
+// and l. Quotients by the sum become plain exponentials, since e^(δ(x−m))/l is
+// e^(δ(x−L)).
 //
-// That the sum is one is said of its value: it still has its derivative, while
-// L, as m before, has none.
+// Only the value of the sum is one: the sum still has its derivative, while L,
+// like m before, has none.
 //
-// A row without a sum (l = 0) has L = −∞. All stores must be such that no
-// gradient gets lost there: each one depends on log(l) or on a quotient by l,
-// and nothing compares what moves with m. Then the forward stores NaN, or what
-// another sum is, of which such a row's is no part; what is relative to L is
-// zero (its frame is ∞). A sum that starts from one, with a maximum of −∞,
+// A row with an empty sum (l = 0) has L = −∞. No gradient may get lost there.
+// So every store has to depend on log(l) or on a quotient by l, and nothing
+// that depends on m may be compared. Then the forward stores NaN in such a row,
+// or another sum of which the row is no part. Exponentials relative to L are
+// zero (as if L were ∞). A sum that starts from one, with a maximum of −∞,
 // stays one in such rows, and nothing has a gradient.
 //
 // L is rounded, by up to |L|·2⁻²⁴ in float32, where x−m may be exact. That only
-// matters if x has no such error itself: x has to be computed, not loaded, nor
-// loaded and scaled: a row of one large number stays one, without errors. Nor
-// may a mask select a large number for it, or add one: in a row that has
-// nothing else, that is the maximum, and L has nothing left of the sum. (A mask
-// that is seen to leave something of each row may.)
+// matters if x itself is exact. So x has to be computed, not loaded, nor loaded
+// and scaled: a row with one large number would otherwise have errors. Nor may
+// a mask select or add a large number: in a row that has nothing else, that is
+// the maximum, and L loses the sum. (A mask that provably leaves something of
+// each row may.)
 //
 //===----------------------------------------------------------------------===//
 #include "Combination.h"
@@ -58,7 +59,7 @@ using From = ScalarExpr::From;
 // Uses
 //===----------------------------------------------------------------------===//
 
-/// Whether loops that start from `init` hand it on until it is a sum.
+/// Whether loops with the initial value `init` carry it until it is a sum.
 static bool becomes(Value init, ResidualOp sum) {
   return llvm::any_of(init.getUses(), [&](OpOperand &use) {
     if (!isa<scf::ForOp, ResidualOp>(use.getOwner()))
@@ -69,7 +70,7 @@ static bool becomes(Value init, ResidualOp sum) {
   });
 }
 
-/// The quotients by `sum` and its logarithms.
+/// The quotients by `sum`, and by means of its logarithm.
 static SmallVector<Value> findNormalized(Value sum) {
   SmallVector<Value> found, pending{sum};
   while (!pending.empty())
@@ -93,17 +94,17 @@ static SmallVector<Value> findNormalized(Value sum) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A maximum and a sum of exponentials relative to it.
+/// A maximum, and a sum of exponentials relative to it.
 struct Normalizer {
   ResidualOp maximum, sum;
   double delta = 0;
-  /// What moves with the maximum, from there to the sum.
+  /// The operations between the maximum and the sum that depend on the maximum.
   SmallVector<Operation *> moving;
-  /// Residuals after the sum that move, too.
+  /// Residuals behind the sum that depend on it, too.
   SmallVector<ResidualOp> after;
 };
 
-/// Looks for the sums in a kernel.
+/// Looks for such sums in a kernel.
 class Search {
 public:
   Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima);
@@ -132,11 +133,11 @@ Search::Search(ResidualOp maximum, ArrayRef<ResidualOp> maxima)
   degrees.seed(maximum.getResult(), Degree::shifted({1, 0}, axes));
 }
 
-/// What a sum is called that was said to be one.
+/// The name of a sum whose value is known to be one.
 constexpr llvm::StringLiteral kSumOfOne = "a sum that is one";
 
-/// Whether a sum that is one for what another maximum was replaced by would no
-/// longer be.
+/// Whether another sum, which is one because its maximum was replaced, would no
+/// longer be one.
 bool Search::movesNormalized() {
   auto kernel = maximum->getParentOfType<triton::FuncOp>();
   WalkResult walk = kernel.walk([&](CustomVjpOp op) {
@@ -149,7 +150,7 @@ bool Search::movesNormalized() {
   return walk.wasInterrupted();
 }
 
-/// δ if this is Σ e^(δ(x−m)), with one sum for each maximum.
+/// δ if this is Σ e^(δ(x−m)), and each maximum has one sum.
 std::optional<double> Search::getDelta(ResidualOp sum) {
   std::optional<Degree> degree = degrees.of(sum.getResult());
   if (sum.getType() != maximum.getType() || !degree || degree->isInvariant() ||
@@ -159,14 +160,15 @@ std::optional<double> Search::getDelta(ResidualOp sum) {
   return -degree->scale[0];
 }
 
-/// Whether a comparison is only there to change the frame of an initial value.
+/// Whether a comparison only serves to make an initial value relative to
+/// another maximum.
 static bool changesFrame(Operation *op) {
   return llvm::all_of(op->getUsers(), [](Operation *user) {
     return user->hasAttr(kChangesFrameAttr);
   });
 }
 
-/// Whether a row without a sum leaves NaN wherever the maximum matters.
+/// Whether a row with an empty sum stores NaN wherever the maximum matters.
 bool Search::isInEveryStore(ResidualOp sum) {
   llvm::DenseSet<Operation *> normalized = findDependents(findNormalized(sum));
   return llvm::all_of(
@@ -182,7 +184,7 @@ bool Search::isInEveryStore(ResidualOp sum) {
       });
 }
 
-/// Whether a number may stand for −∞ in a mask, but is finite.
+/// Whether a finite number may be used as −∞ in a mask.
 static bool isLarge(Attribute constant, double limit) {
   std::optional<APFloat> number = getNumber(constant);
   return !number ||
@@ -196,9 +198,8 @@ static bool isRepeated(Operation *op) {
              triton::TransOp>(op);
 }
 
-/// Whether a mask lets the first lane of each row through in the first
-/// iteration of the loop that `op` is in: then no row has nothing else than
-/// what the mask puts there.
+/// Whether a mask includes the first lane of each row in the first iteration of
+/// the loop around `op`: then each row has an unmasked value.
 bool Search::seesFirst(Value mask, Operation *op) const {
   Constraints needed = constraintsOf(mask, From::Memory);
   auto loop = op->getParentOfType<scf::ForOp>();
@@ -231,11 +232,11 @@ bool Search::seesFirst(Value mask, Operation *op) const {
   });
 }
 
-/// Whether a score, or a part of it, may be so large that it leaves nothing of
-/// other parts or of a logarithm, without an error of its own: it is loaded, or
-/// a finite number above `largest`.
+/// Whether a score, or a term of it, may be so large that other terms or a
+/// logarithm are lost in rounding, while it is itself exact: it is loaded, or a
+/// finite number above `largest`.
 bool Search::mayPrevail(Value value, double largest) const {
-  // Scores of this size are off by a sixteenth, and so are exponentials.
+  // Scores of this size have an error of a sixteenth, and so do exponentials.
   constexpr double kLargestPart = 1 << 20;
   Operation *op = value.getDefiningOp();
   if (!op || isa<triton::LoadOp>(op))
@@ -261,7 +262,7 @@ bool Search::mayPrevail(Value value, double largest) const {
          });
 }
 
-/// Whether a factor of a score is the same for all of its row.
+/// Whether a factor of a score is the same for the whole row.
 bool Search::isOneNumber(Value factor, Operation *score) const {
   if (!isa<RankedTensorType>(factor.getType())) {
     auto loop = score->getParentOfType<LoopLikeOpInterface>();
@@ -273,7 +274,8 @@ bool Search::isOneNumber(Value factor, Operation *score) const {
          (repeated && !llvm::is_contained(axes, repeated->axis));
 }
 
-/// Whether what an exponential takes relative to the maximum is computed.
+/// Whether the value that an exponential takes relative to the maximum is
+/// computed.
 bool Search::isRounded(Value exponent) {
   constexpr double kLargestScore = 128;
   if (degrees.isInvariant(exponent))
@@ -286,9 +288,8 @@ bool Search::isRounded(Value exponent) {
   });
 }
 
-/// Whether a change of frame is that of what the sum starts from, which is one,
-/// and from −∞. Rows that have seen nothing still have a sum of one, and others
-/// have nothing left of it.
+/// Whether the initial value that is rescaled is one, relative to −∞. Unseen
+/// rows still have a sum of one, and in others nothing of it is left.
 static bool startsFromOne(Operation *change, ResidualOp sum) {
   auto distance = change->getOperand(1).getDefiningOp<arith::SubFOp>();
   APFloat start(0.0);
@@ -317,7 +318,7 @@ static bool startsFromOne(Operation *change, ResidualOp sum) {
   return false;
 }
 
-/// Notes what has to be computed again, relative to L.
+/// Collects the operations that have to be computed again, relative to L.
 bool Search::collect(Normalizer &found) {
   auto moves = [&](Operation *op) {
     return llvm::any_of(op->getResults(), [&](Value result) {
@@ -327,7 +328,7 @@ bool Search::collect(Normalizer &found) {
   for (Operation *op = maximum->getNextNode(); op != found.sum->getNextNode();
        op = op->getNextNode()) {
     WalkResult walk = op->walk([&](Operation *inner) {
-      // Other initial values change frame under the assumption that L ≥ m.
+      // Other initial values are rescaled on the assumption that L ≥ m.
       bool fits =
           !inner->hasAttr(kChangesFrameAttr) || startsFromOne(inner, found.sum);
       if (isa<math::ExpOp, math::Exp2Op>(inner))
@@ -371,8 +372,7 @@ static Value createScale(OpBuilder &b, const Normalizer &of, Value maximum,
                                createLog(b, sum, 1 / of.delta));
 }
 
-/// Something that the primal computes, too, and that is a multiple of L, and
-/// how many times L it is.
+/// A residual of the user's kernel that is a multiple of L, and the multiple.
 static std::optional<std::pair<ResidualOp, double>>
 findMultiple(Normalizer of) {
   for (Operation *op = of.sum->getNextNode(); op; op = op->getNextNode()) {
@@ -389,8 +389,8 @@ findMultiple(Normalizer of) {
   return std::nullopt;
 }
 
-/// Lets the primal compute a multiple of L for the backward; how many times L
-/// that is.
+/// Makes the user's kernel compute a multiple of L for the backward; returns
+/// the multiple.
 static std::optional<double> addToPrimal(triton::FuncOp primal,
                                          const Normalizer &found, unsigned id) {
   OpBuilder b(primal.getContext());
@@ -416,7 +416,7 @@ static std::optional<double> addToPrimal(triton::FuncOp primal,
   return 1;
 }
 
-/// Says that the value of `sum` is one.
+/// Replaces `sum` by one, but keeps its derivative.
 static Value assumeOne(OpBuilder &b, Value sum) {
   Location loc = sum.getLoc();
   Value one = Tile(b, loc, sum).constant(1.0);
@@ -432,7 +432,7 @@ static Value assumeOne(OpBuilder &b, Value sum) {
   return known.getResult(0);
 }
 
-/// Has `frame`, or tiles that repeat it, subtracted where `value` is.
+/// Subtracts `frame`, or broadcasts of it, wherever `value` is subtracted.
 static void subtractFrame(Value value, Value frame,
                           llvm::function_ref<bool(OpOperand &)> isIncluded) {
   for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
@@ -452,7 +452,8 @@ static void subtractFrame(Value value, Value frame,
   }
 }
 
-/// Uses L, of which the residual `id` is `multiple` times as much; returns it.
+/// Uses L, which is a fraction of the residual `id`: that is `multiple` · L.
+/// Returns the residual.
 static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
   ResidualOp sum = found.sum;
   OpBuilder b(sum->getContext());
@@ -464,8 +465,8 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
   auto residual =
       ResidualOp::create(b, loc, multiple == 1 ? scale : multiple * scale, id);
   residual.setConstant(true);
-  // Without a sum all exponentials relative to L are zero, as is what comes of
-  // a zero upstream gradient.
+  // For an empty sum, all exponentials relative to L are zero, and so are their
+  // products with a zero upstream gradient.
   Tile L = scale.like(residual.getResult());
   if (multiple != 1 && !mutation::isMade("normalizers:multiple"))
     L = 1 / multiple * L;
@@ -474,7 +475,8 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
                       L.constant(inf), L);
   IRMapping map;
   map.map(found.maximum.getResult(), frame);
-  // What the primal saves is relative to m: these are residuals no longer.
+  // Values that the forward saves are relative to m, so these are no residuals
+  // any more.
   for (Operation *op : found.moving)
     if (auto old = dyn_cast<ResidualOp>(op))
       map.map(old.getResult(), map.lookupOrDefault(old.getValue()));
@@ -487,7 +489,7 @@ static ResidualOp rewrite(Normalizer &found, unsigned id, double multiple) {
     Operation *user = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
     return last->isBeforeInBlock(user);
   };
-  // What is multiplied by a power of L, of a row without a sum, is zero.
+  // For a row with an empty sum, products with a power of L are zero.
   map.map(found.maximum.getResult(), Value(L));
   for (auto [from, to] : llvm::to_vector(map.getValueMap()))
     if (from.getParentBlock() == last->getBlock())

@@ -11,11 +11,11 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Says which sums are at least one where `maximum` is finite.
+/// Adds the facts which sums are at least one where `maximum` is finite.
 static void seedAttained(ScalingDegrees &degrees, Value maximum,
                          triton::FuncOp kernel) {
   SmallVector<Value> attained;
-  // What is found decides more, later.
+  // New facts may decide more selections.
   ScalingDegrees before = degrees;
   kernel.walk([&](Operation *op) {
     if (auto reduce = dyn_cast<triton::ReduceOp>(op))
@@ -34,8 +34,8 @@ static void seedAttained(ScalingDegrees &degrees, Value maximum,
       degrees.seed(sum, degree->with(Degree::Special::AtLeastOne));
 }
 
-/// What a proof about `value` is about: the innermost loop around it, or the
-/// kernel. In a loop, each iteration has a value of its own to be shifted.
+/// The scope of a proof about `value`: the innermost loop around it, or the
+/// kernel. In a loop, each iteration has a value of its own that is shifted.
 static Operation *findScope(Value value, triton::FuncOp kernel) {
   Operation *parent = value.getParentBlock()->getParentOp();
   while (!isa<scf::ForOp, scf::WhileOp>(parent) && parent != kernel)
@@ -54,14 +54,13 @@ static bool isUnseen(ScalingDegrees &degrees, Operation *scope, bool orLocal) {
   return degrees.hasInvariantEffects(scope, orLocal);
 }
 
-/// Whether nothing that `kernel` stores changes when `value` alone is shifted,
-/// the others staying as they are; where it is finite, if it is a maximum that
-/// is taken to be.
+/// Whether `value` alone can be shifted without changing what `kernel` stores,
+/// while the others stay fixed. A maximum may be assumed to be finite.
 static bool isFree(Value value, ArrayRef<Value> others, triton::FuncOp kernel,
                    bool isFinite) {
   Operation *scope = findScope(value, kernel);
   ScalingDegrees degrees;
-  // What comes into an iteration is as it is.
+  // Carried values at the start of an iteration are fixed.
   if (auto loop = dyn_cast<scf::ForOp>(scope))
     for (Value carried : loop.getRegionIterArgs())
       degrees.seed(carried, Degree());
@@ -76,8 +75,8 @@ static bool isFree(Value value, ArrayRef<Value> others, triton::FuncOp kernel,
   return isUnseen(degrees, scope, /*orLocal=*/isFinite);
 }
 
-/// Those that remain are free together: each one's proof holds the others
-/// fixed, whatever they in turn depend on.
+/// The remaining values can be shifted together: each proof holds the others
+/// fixed, whatever they depend on.
 static SmallVector<Value>
 keepFree(SmallVector<Value> values,
          llvm::function_ref<bool(Value, ArrayRef<Value>)> isFree) {
@@ -97,8 +96,8 @@ SmallVector<Value> mlir::autodiff::findFree(triton::FuncOp kernel,
   });
 }
 
-/// Row by row, a maximum may be taken to be finite: where it is −∞ it has no
-/// derivative, nor where it is what it started from, a constant.
+/// For each row, a maximum may be assumed to be finite. Where it is −∞, or the
+/// constant initial value, it has no derivative.
 SmallVector<Value> mlir::autodiff::findFreeMaxima(triton::FuncOp kernel,
                                                   SmallVector<Value> maxima) {
   return keepFree(std::move(maxima), [&](Value value, ArrayRef<Value> others) {

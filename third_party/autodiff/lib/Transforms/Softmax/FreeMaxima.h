@@ -1,8 +1,9 @@
 //===- FreeMaxima.h - Maxima that the outputs do not depend on --*- C++ -*-===//
 //
-// A softmax subtracts a maximum for the sake of range; its result is the same
-// whatever is subtracted. The scaling degrees prove that. Such a maximum is a
-// constant to the derivative, and it does not matter how ties are divided.
+// A softmax subtracts a maximum to avoid overflow; its result is the same
+// whatever is subtracted. Scaling degrees (ScalingDegrees.h) prove that. Such a
+// maximum is a constant for the derivative, and it does not matter how ties
+// share it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_FREEMAXIMA_H
@@ -13,11 +14,11 @@
 namespace mlir::autodiff {
 
 /// Those of `values` that may all be shifted at once, element by element,
-/// without a change of what `kernel` stores.
+/// without changing what `kernel` stores.
 SmallVector<Value> findFree(triton::FuncOp kernel, SmallVector<Value> values);
 
-/// Those of `maxima` that may all be other values at once without a change of
-/// what `kernel` stores.
+/// Those of `maxima` that may all be replaced by other values at once without
+/// changing what `kernel` stores.
 SmallVector<Value> findFreeMaxima(triton::FuncOp kernel,
                                   SmallVector<Value> maxima);
 

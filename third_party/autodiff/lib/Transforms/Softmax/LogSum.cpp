@@ -30,7 +30,7 @@ static std::optional<std::pair<Value, double>> matchLogarithm(Value value) {
   return std::nullopt;
 }
 
-/// δ if `user` is e^(δ·`exponent`) for a use of that, and the exponential.
+/// The exponential and δ if `user` is e^(δ·`exponent`).
 static std::optional<std::pair<Operation *, double>>
 matchExponential(Operation *user, Value exponent) {
   double scale = 1;
@@ -79,7 +79,7 @@ std::optional<LogSum> LogSum::match(scf::ForOp loop, unsigned index) {
   return found.exponentials.empty() ? std::nullopt : std::optional(found);
 }
 
-/// Has the loops that `loop` goes on from take its level, too.
+/// Makes the loops that `loop` continues use the same c.
 void LogSum::chain(ArrayRef<LogSum> before) {
   auto init = dyn_cast<OpResult>(withoutResidual(loop.getInitArgs()[index]));
   if (!init)
@@ -126,7 +126,7 @@ std::optional<LogSum> LogSum::fixLevel(unsigned id, ArrayRef<LogSum> before) {
   return found;
 }
 
-/// Has all users of `sum`, which was ℓ, take c + k·log(sum), created here.
+/// Replaces `sum`, which was ℓ, by c + k·log(sum) in all its uses.
 static void useLogarithm(OpBuilder &b, const LogSum &of, Value sum) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : sum.getUses())
@@ -137,8 +137,8 @@ static void useLogarithm(OpBuilder &b, const LogSum &of, Value sum) {
     use->set(logarithm);
 }
 
-/// The sum that the loop starts from, e^((ℓ₀−c)/k): nothing, or what a loop
-/// before has left, relative to the same c; else null.
+/// The initial value of the sum, e^((ℓ₀−c)/k): zero, or the sum of an earlier
+/// loop relative to the same c; else null.
 Value LogSum::getStart(OpBuilder &b) {
   Value init = loop.getInitArgs()[index];
   APFloat start(0.0);

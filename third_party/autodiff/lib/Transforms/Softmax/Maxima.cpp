@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether a selection is `value` where that is finite, and else a constant
-/// that is.
+/// Whether a selection is `value` where that is finite, and otherwise a finite
+/// constant.
 static bool isGuardOf(arith::SelectOp select, Value value) {
   ScalingDegrees degrees;
   degrees.seed(value, Degree().with(Degree::Special::Finite));
@@ -37,8 +37,8 @@ Operation *mlir::autodiff::getCarriedMaximum(scf::ForOp loop, unsigned index) {
                                                                     : nullptr;
 }
 
-/// Has `last` take `current`, which it or a maximum in front of it takes; false
-/// if none does.
+/// Makes `last` take `current`, which it or an earlier maximum takes; false if
+/// none does.
 static bool raise(Operation *last, Value current) {
   if (llvm::is_contained(last->getOperands(), current))
     return true;

@@ -6,18 +6,19 @@
 
 namespace mlir::autodiff {
 
-/// Whether `value` is a maximum, of a tile or of what a loop has seen.
+/// Whether `value` is a maximum: of a tile, or over iterations of a loop.
 bool isMaximum(Value value);
 
-/// The maximum of two values that `loop` carries on at `index`, or carries on
-/// where it is finite, with a constant for −∞; null if there is none.
+/// The maximum of two values that `loop` yields at `index`, or yields where it
+/// is finite, with a constant for −∞; null if there is none.
 Operation *getCarriedMaximum(scf::ForOp loop, unsigned index);
 
-/// Has the last of several maxima that an iteration takes be the one that takes
-/// what `loop` carries: max(max(m, r), c) = max(m, max(r, c)).
+/// If an iteration takes several maxima, makes the last one take the carried
+/// value: max(max(m, r), c) = max(m, max(r, c)).
 void raiseCarriedMaxima(scf::ForOp loop);
 
-/// The axes along which the shift of a value may run: those longer than one.
+/// The axes along which a value may have different shifts: those longer than
+/// one.
 SmallVector<unsigned, 2> seedAxes(Value value);
 
 } // namespace mlir::autodiff

@@ -1,13 +1,13 @@
 //===- PickMaxima.cpp - Running maxima as sums of what is picked ----------===//
 //
-// A maximum that a loop runs, m' = max(m, rᵢ), is one of the rᵢ, or what it
-// starts from. Its derivative goes there, and a backward that follows the loop
-// needs each m for that. But let w be the iteration of the one that is taken,
-// the first of equal ones: then m = Σ (i = w ? rᵢ : 0) is a plain sum, whose
-// iterations stand alone, and the place is all that is kept.
+// A running maximum of a loop, m' = max(m, rᵢ), is one of the rᵢ, or the
+// initial value. Its derivative goes there, and a backward that follows the
+// loop needs each m to find it. Instead, let w be the iteration that attains
+// the maximum, the first of equal ones. Then m = Σ (i = w ? rᵢ : 0) is a plain
+// sum, whose iterations do not depend on each other, and only w is kept.
 //
-// The primal finds w on its way. The copy that is differentiated has the sum in
-// a loop of its own.
+// The user's kernel is extended to find w. The copy that is differentiated
+// computes the sum in a loop of its own.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -32,17 +32,17 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A loop's running maximum, or minimum.
+/// A running maximum, or minimum, of a loop.
 struct Extremum {
   static std::optional<Extremum> match(Value value);
 
   BlockArgument getCurrent() { return loop.getRegionIterArg(index); }
-  /// rᵢ
+  /// The value rᵢ of this iteration.
   Value getOffer() {
     return update->getOperand(update->getOperand(0) == getCurrent());
   }
-  /// Whether a loop that knows w may sum what this one picks: nothing but
-  /// counters goes from one iteration to the next, and nothing is written.
+  /// Whether a loop that knows w can sum the value of iteration w: it carries
+  /// nothing but counters, and does not write.
   bool canBeSummed();
   Value isTaken(OpBuilder &b);
   Value addPlace(RewriterBase &rewriter);
@@ -97,7 +97,7 @@ bool Extremum::canBeSummed() {
   return true;
 }
 
-/// Whether rᵢ takes the place of m: NaN always does, or never.
+/// Whether rᵢ replaces m. NaN always does, or never.
 Value Extremum::isTaken(OpBuilder &b) {
   using arith::CmpFPredicate;
   bool isMaximum = isa<arith::MaximumFOp, arith::MaxNumFOp>(update);
@@ -117,7 +117,8 @@ Value Extremum::isTaken(OpBuilder &b) {
       test(CmpFPredicate::ORD, offer));
 }
 
-/// Has the loop carry w, which is where it ends as long as nothing is taken.
+/// Adds w as a carried value; its initial value is the end of the loop, which
+/// means that no iteration was taken.
 Value Extremum::addPlace(RewriterBase &rewriter) {
   Type type = getCurrent().getType();
   auto takePlace = [&](OpBuilder &b, Location loc,
@@ -137,7 +138,7 @@ Value Extremum::addPlace(RewriterBase &rewriter) {
   return loop.getResults().back();
 }
 
-/// The sum of what the loop picks, in a loop of its own.
+/// The sum of the values that are taken, in a loop of its own.
 Value Extremum::addSum(OpBuilder &b, Value place) {
   Location loc = loop.getLoc();
   auto isPlace = [&](OpBuilder &at, Value number) {
@@ -160,13 +161,13 @@ Value Extremum::addSum(OpBuilder &b, Value place) {
   Tile sum = offer.like(summing.getRegionIterArg(index)) + picked;
   Operation *yield = summing.getBody()->getTerminator();
   yield->setOperand(index, sum);
-  // It need not find the place again, which is the last that it carries.
+  // It need not find the place again, which is its last carried value.
   yield->setOperand(yield->getNumOperands() - 1,
                     summing.getRegionIterArgs().back());
   return summing.getResult(index);
 }
 
-/// Has a residual be the sum, if it is an extremum that is not constant.
+/// Replaces a residual by the sum, if it is an extremum that is not constant.
 bool PickMaxima::pick(ResidualOp residual, triton::FuncOp primal,
                       triton::FuncOp kernel) {
   ResidualOp there = findResidual(primal, residual.getId());

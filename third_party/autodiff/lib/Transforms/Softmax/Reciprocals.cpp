@@ -43,7 +43,7 @@ static SmallVector<Operation *> findReciprocals(Value sum) {
   return found;
 }
 
-/// Divides by `divisor` what is multiplied by `reciprocal`.
+/// Replaces multiplications by `reciprocal` by divisions by `divisor`.
 static void divide(Value reciprocal, Value divisor) {
   for (Operation *user : llvm::make_early_inc_range(reciprocal.getUsers())) {
     OpBuilder b(user);

@@ -6,9 +6,9 @@
 
 namespace mlir::autodiff {
 
-/// Divides by `sum` what is multiplied by its reciprocal, 1/l or a power of e:
-/// the adjoint of a quotient takes the quotient, which a forward stores, and
-/// that of a product what it was made from, which it does not.
+/// Replaces multiplications by the reciprocal of `sum`, 1/l or a power of e, by
+/// divisions. The adjoint of a quotient uses the quotient, which a forward
+/// stores; that of a product uses its operands, which it does not store.
 void divideBy(Value sum);
 
 } // namespace mlir::autodiff

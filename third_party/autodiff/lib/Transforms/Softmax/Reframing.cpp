@@ -13,9 +13,9 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// m_0 − M. Where both are −∞, it has to be zero, too; in a frame that is zero
-/// there, if no loop has run. (A minimum of the difference and zero would be
-/// that, but halve the derivative where m_0 is the maximum.)
+/// m_0 − M. If both are −∞, it has to be zero; also if M is replaced by zero
+/// because no loop has run. (A minimum of the difference and zero would be
+/// right, but halve the derivative where m_0 is the maximum.)
 Tile Reframing::Frame::getDistance(Tile start) const {
   Tile difference = start - start.like(maximum);
   Value holds =
@@ -42,7 +42,7 @@ static Value getFactor(Tile distance, double delta, Type type,
   return factor;
 }
 
-/// The result of a loop that a value is.
+/// The result of a loop that a value is, maybe as a residual.
 static OpResult getLoopResult(Value value) {
   if (auto residual = value.getDefiningOp<ResidualOp>())
     value = residual.getValue();
@@ -56,8 +56,8 @@ static Value runs(OpBuilder &b, scf::ForOp loop) {
                                loop.getLowerBound(), loop.getUpperBound());
 }
 
-/// The loop whose sum, in the frame of the maximum that `next` starts from, is
-/// the initial value of this accumulator, and goes nowhere else; else null.
+/// The loop whose sum is the initial value of this accumulator, relative to the
+/// maximum that `next` starts from, and has no other use; else null.
 Reframing::FramedLoop *Reframing::findChained(const RescaledLoop &next,
                                               unsigned index) {
   scf::ForOp loop = next.loop;
@@ -87,7 +87,7 @@ Reframing::FramedLoop *Reframing::findChained(const RescaledLoop &next,
   return fits ? &before : nullptr;
 }
 
-/// The initial value of an accumulator, A_0·e^(δ(m_0−M)) as seen from M.
+/// The initial value of an accumulator relative to M: A_0·e^(δ(m_0−M)).
 Value Reframing::createInit(OpBuilder &b, const RescaledLoop &found,
                             unsigned index, ArrayRef<unsigned> axes,
                             const Frame &frame) {
@@ -121,7 +121,7 @@ scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
   for (auto &[index, axes] : found.accumulators)
     inits[index] = createInit(b, found, index, axes, frame);
   inits[found.maximum] = m;
-  // What does not depend on the frame comes from loops in this one, too.
+  // Values that do not depend on the maximum come from rewritten loops, too.
   for (Value &init : inits)
     if (OpResult result = getLoopResult(init))
       if (scf::ForOp before = chained.lookup(result.getOwner()))
@@ -144,7 +144,8 @@ scf::ForOp Reframing::createFramed(OpBuilder &b, const RescaledLoop &found,
   return framed;
 }
 
-/// The frame of a final maximum: zero for −∞ if the loop tells that apart.
+/// The final maximum to be used; zero for −∞ if the loop treats that
+/// separately.
 Reframing::Frame Reframing::createFrame(OpBuilder &b, const RescaledLoop &found,
                                         Value maximum) {
   if (!found.isGuarded || !mayStayUnseen(found))
@@ -156,8 +157,8 @@ Reframing::Frame Reframing::createFrame(OpBuilder &b, const RescaledLoop &found,
   return {where(isUnseen, m.constant(0.0), m), never};
 }
 
-/// Adds the loop in the frame of its final maximum after the original, of which
-/// only that `maximum` is still used, and returns it.
+/// Adds the loop that uses the final maximum behind the original, of which only
+/// that `maximum` is used from then on. Returns it.
 scf::ForOp Reframing::addFramed(const RescaledLoop &found, Value maximum) {
   scf::ForOp loop = found.loop;
   OpBuilder b(loop->getContext());
@@ -177,8 +178,7 @@ scf::ForOp Reframing::addFramed(const RescaledLoop &found, Value maximum) {
 }
 
 /// Whether a sum of the loop is at least one wherever the maximum depends on
-/// what is summed. That holds before the loop if the maximum is a constant
-/// there.
+/// summed values. Before the loop, that holds if the maximum is a constant.
 bool Reframing::isAttained(const RescaledLoop &found, unsigned index) {
   scf::ForOp loop = found.loop;
   APFloat start(0.0);
@@ -209,7 +209,7 @@ bool Reframing::rewrite(
     scf::ForOp loop,
     llvm::function_ref<Value(const RescaledLoop &)> getMaximum) {
   bool isRewritten = false;
-  // In the frame of one maximum, a loop is still to be put in that of others.
+  // A loop may have several maxima, which are replaced one after the other.
   while (std::optional<RescaledLoop> found = RescaledLoop::match(loop)) {
     loop = addFramed(*found, getMaximum(*found));
     isRewritten = true;

@@ -1,9 +1,10 @@
 //===- Reframing.h - Loops in the frame of a final maximum ------*- C++ -*-===//
 //
-// Where a loop with a running maximum starts from what another one has left, in
-// the frame of the maximum that it starts from, the other one uses the last
-// maximum as well: sums then go from one to the other as they are (attention
-// that masks in a second stage).
+// The *frame* of a sum is the maximum that its exponentials are relative to. If
+// a loop with a running maximum starts from the sums of another loop, relative
+// to that loop's maximum, both loops use the last maximum. Sums then go from
+// one to the other unchanged (attention with a second stage for the masked
+// blocks).
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_REFRAMING_H
@@ -18,18 +19,18 @@ namespace mlir::autodiff {
 /// Rewrites the loops of a kernel, in order.
 class Reframing {
 public:
-  /// Puts `loop` in the frames of all its final maxima, and returns whether
-  /// there are any. `getMaximum` says which value is to be that of what was
-  /// found: the loop's result, or a residual of it.
+  /// Makes `loop` use its final maxima as frames, and returns whether there are
+  /// any. `getMaximum` gives the value of a final maximum: the loop's result,
+  /// or a residual of it.
   bool rewrite(scf::ForOp loop,
                llvm::function_ref<Value(const RescaledLoop &)> getMaximum);
 
-  /// Marks the rewritten loops with their sums that are at least one where the
-  /// maximum is finite and depends on what is summed.
+  /// Adds attributes to the rewritten loops for sums that are at least one
+  /// where the maximum is finite.
   void markAttained();
 
 private:
-  /// A loop in the frame of its final maximum.
+  /// A loop whose sums are relative to its final maximum.
   struct FramedLoop {
     RescaledLoop original;
     Value maximum;
@@ -37,12 +38,13 @@ private:
     SmallVector<unsigned, 2> attained;
   };
 
-  /// The frame that loops change to.
+  /// The maximum that sums become relative to.
   struct Frame {
     Tile getDistance(Tile start) const;
 
     Value maximum;
-    /// Whether one of them has run so far; null unless they tell −∞ apart.
+    /// Whether one of the loops has run so far; null unless the loops treat −∞
+    /// separately.
     Value hasRun;
   };
 
@@ -55,7 +57,7 @@ private:
   FramedLoop *findChained(const RescaledLoop &next, unsigned index);
 
   llvm::MapVector<Operation *, FramedLoop> framedLoops;
-  /// The loops before the current one, in its frame.
+  /// The earlier loops that use the current frame.
   llvm::DenseMap<Operation *, scf::ForOp> chained;
 };
 

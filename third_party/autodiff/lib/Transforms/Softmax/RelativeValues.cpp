@@ -22,8 +22,8 @@ bool mlir::autodiff::nothingDependsOn(scf::ForOp loop, Value value,
          degrees.hasInvariantEffects(loop);
 }
 
-/// Whether what goes in with −δ in the first move comes out with −δ in the
-/// second.
+/// Whether a value of degree −δ in the first shift has degree −δ in the second
+/// one after the iteration.
 static bool isRelative(const std::optional<Degree> &next, double delta,
                        ArrayRef<unsigned> axes) {
   return (next && next->isScale() && std::abs(next->scale[0]) < 1e-9 &&
@@ -36,7 +36,7 @@ RelativeValues mlir::autodiff::findRelative(
     llvm::function_ref<Degree(Degree, ArrayRef<unsigned>)> know) {
   const ScalingDegrees seeded = degrees;
   unsigned count = loop.getNumResults();
-  // Where c runs along a value's axes is learnt from what is added.
+  // The axes along which c varies follow from what is added.
   SmallVector<unsigned, 2> axes = seedAxes(loop.getRegionIterArg(center));
   SmallVector<bool> relative(count);
   for (unsigned index = 0; index < count; ++index)

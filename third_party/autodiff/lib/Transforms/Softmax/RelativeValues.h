@@ -1,10 +1,11 @@
 //===- RelativeValues.h - What a loop keeps relative to a value -*- C++ -*-===//
 //
-// A loop carries a value c, and others relative to it: if c goes to c + t (or
-// c·e^t) before an iteration, and c' to c' + t' after it, they go in as
-// A·e^(−δt), and A'·e^(−δt') comes out. Then c may be any other value, as long
-// as it is the same all the time. A value that nothing depends on may be
-// another one in each iteration.
+// A loop carries a value c, and others that are relative to it. If c is shifted
+// to c + t (or scaled to c·e^t) before an iteration, and c' to c' + t' after
+// it, a relative value A becomes A·e^(−δt) before, and A' becomes A'·e^(−δt')
+// after it. Then c may be any other value, as long as it is the same in all
+// iterations. If nothing depends on c, it may even be another value in each
+// iteration.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_RELATIVEVALUES_H
@@ -15,17 +16,17 @@
 
 namespace mlir::autodiff {
 
-/// Whether what an iteration hands on, and what it writes, is the same for any
-/// `value`, if what it takes over, and what is `held`, stays as it is.
+/// Whether the values that an iteration yields and writes do not depend on
+/// `value`, given its carried values, and values that are `held` fixed.
 bool nothingDependsOn(scf::ForOp loop, Value value, ValueRange held = {});
 
-/// For each carried value that is relative: the axes along which c runs.
+/// For each relative carried value, the axes along which c varies.
 using RelativeValues = llvm::DenseMap<unsigned, SmallVector<unsigned, 2>>;
 
-/// What `loop` keeps relative to the value that it carries at `center`, if
-/// nothing else that it carries or writes moves. `degrees` knows how c, c' and,
-/// not at all, the other carried values move, and then what follows from that.
-/// What is known of a relative value beyond its degree, `know` adds.
+/// The carried values of `loop` that are relative to the one at `center`, if
+/// the iteration changes nothing else. `degrees` starts with the degrees of c,
+/// c' and the other carried values (which are invariant), and then gets those
+/// that follow. `know` adds further facts about a relative value.
 RelativeValues
 findRelative(scf::ForOp loop, unsigned center, double delta,
              ScalingDegrees &degrees,

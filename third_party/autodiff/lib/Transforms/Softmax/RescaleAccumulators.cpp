@@ -1,8 +1,8 @@
 //===- RescaleAccumulators.cpp - Online softmax as plain sums -------------===//
 //
-// The loop of an online softmax changes the frame of its sums with each new
-// maximum. The copy that is differentiated uses the final one throughout
-// (RescaledLoop.h), and its iterations stand alone.
+// The loop of an online softmax rescales its sums with each new maximum. The
+// copy that is differentiated uses the final maximum throughout
+// (RescaledLoop.h), and its iterations do not depend on each other.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockMaxima.h"
@@ -28,7 +28,8 @@ struct RescaleAccumulators
 };
 } // namespace
 
-/// What a loop leaves as a residual of its own, right after the loop.
+/// The residual of a loop's result, directly behind the loop; it is made if
+/// there is none.
 static ResidualOp nameResult(Value result, unsigned &nextId) {
   Operation *loop = result.getDefiningOp();
   if (ResidualOp residual = findName(result)) {
@@ -42,9 +43,9 @@ static ResidualOp nameResult(Value result, unsigned &nextId) {
   return residual;
 }
 
-/// Names what is found in a loop of the kernel, and in that of the primal which
-/// it was: first sums that there is one of for each maximum, then the maximum,
-/// which the backward may use even if nothing in the forward does.
+/// Makes residuals of a loop's results, in the copy and in the user's kernel:
+/// first of sums of which each maximum has one, then of the maximum, which the
+/// backward may use even if the forward does not.
 static void nameResults(const RescaledLoop &found, scf::ForOp original,
                         unsigned &nextId) {
   scf::ForOp loop = found.loop;

@@ -1,11 +1,12 @@
 //===- RescaledLoop.cpp - Sums relative to a running maximum --------------===//
 //
-// That the body allows another frame is proved by its scaling degrees in two
-// independent shifts, one of m and one of m': A must go in with −δ in the first
-// and come out with −δ in the second, and nothing else may move.
+// Scaling degrees (ScalingDegrees.h) prove that the loop may use another number
+// than the running maximum. They take two independent shifts, one of m and one
+// of m'. A carried sum must have degree −δ in the first before an iteration,
+// and −δ in the second after it, and nothing else may change.
 //
-// A second proof takes m and m' to be finite. It holds row by row, and leaves
-// those that have seen nothing to UnseenRows.cpp.
+// A second proof assumes that m and m' are finite. It holds row by row, and
+// leaves rows in which everything is masked so far to UnseenRows.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "RescaledLoop.h"
@@ -24,8 +25,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether `value` is at least what the loop has seen so far, relative to m: m
-/// itself, or the logarithm of a sum of what it has seen.
+/// Whether `value` is at least the maximum so far: m itself, or the logarithm
+/// of a sum of everything so far.
 static bool isBound(Value value, scf::ForOp loop, unsigned index) {
   if (value == loop.getRegionIterArg(index))
     return true;
@@ -38,8 +39,8 @@ static bool isBound(Value value, scf::ForOp loop, unsigned index) {
          Signs().of(sum->terms) == Sign::Positive;
 }
 
-/// The operation m' = max(m, r) for a carried m, or the logarithm of a sum in
-/// its place; null if there is none.
+/// The operation m' = max(m, r) for a carried m, or for the logarithm of a sum
+/// in its place; null if there is none.
 static Operation *matchRunningMaximum(scf::ForOp loop, unsigned index) {
   Operation *next = getCarriedMaximum(loop, index);
   bool isRunning = next && llvm::any_of(next->getOperands(), [&](Value value) {
@@ -48,7 +49,7 @@ static Operation *matchRunningMaximum(scf::ForOp loop, unsigned index) {
   return isRunning ? next : nullptr;
 }
 
-/// What is known of m and m' in the second proof, for the elements of a row.
+/// The facts about m and m' in the second proof, for the elements of a row.
 static Degree guard(const RescaledLoop &candidate, Degree degree,
                     ArrayRef<unsigned> axes) {
   return candidate.isGuarded ? degree.at(axes) : degree;
@@ -90,7 +91,7 @@ static SmallVector<double> findExponents(const RescaledLoop &candidate) {
   return found;
 }
 
-/// The selections of the body that are decided, and what they choose.
+/// The selections of the body whose condition is known, and what they choose.
 static SmallVector<std::pair<Value, Value>>
 findDecided(scf::ForOp loop, ScalingDegrees &degrees) {
   SmallVector<std::pair<Value, Value>> found;
@@ -102,7 +103,8 @@ findDecided(scf::ForOp loop, ScalingDegrees &degrees) {
   return found;
 }
 
-/// Whether the loop changes frame with this δ; fills in its accumulators.
+/// Whether the loop's maximum may be replaced, with this δ; fills in its
+/// accumulators.
 static bool proveFrame(RescaledLoop &candidate, double delta) {
   ScalingDegrees degrees = seedShifts(candidate);
   candidate.accumulators =

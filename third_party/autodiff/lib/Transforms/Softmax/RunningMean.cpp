@@ -1,9 +1,9 @@
 //===- RunningMean.cpp - Sums that a loop keeps divided -------------------===//
 //
-// That A is relative to l is proved by its degrees, with factors t and t' of l
-// and l' (RelativeValues.h). So A may be seen from any weight that does not
-// change, and from one in particular. Before the first term l may be zero,
-// which is no multiple of one: nothing may ask for that.
+// That A is relative to l is proved by scaling degrees, with factors t and t'
+// for l and l' (RelativeValues.h). So A may be relative to any weight that does
+// not change, and to one in particular. Before the first term, l may be zero,
+// which is no multiple of one: nothing may depend on that.
 //
 //===----------------------------------------------------------------------===//
 #include "RunningMean.h"
@@ -26,8 +26,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Whether something is divided by `value`, or by a tile that repeats it, or by
-/// means of its logarithm.
+/// Whether something is divided by `value`, by a broadcast of it, or by means
+/// of its logarithm.
 static bool isDivisor(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -41,7 +41,7 @@ static bool isDivisor(Value value) {
   });
 }
 
-/// Whether an iteration compares what depends on these values.
+/// Whether an iteration compares values that depend on these.
 static bool isCompared(scf::ForOp loop, ArrayRef<Value> values) {
   return llvm::any_of(
       findDependents(llvm::to_vector(values)), [&](Operation *op) {
@@ -75,8 +75,8 @@ std::optional<RunningMean> RunningMean::match(scf::ForOp loop,
   return found.means.empty() ? std::nullopt : std::optional(found);
 }
 
-/// The operations of the body that the next weight comes from, and that depend
-/// on the current one; none if one of them cannot be repeated.
+/// The operations of the body that compute the next weight from the current
+/// one; none if one of them cannot be cloned.
 std::optional<SmallVector<Operation *>> RunningMean::findChain() {
   llvm::SetVector<Value> pending;
   pending.insert(loop.getYieldedValues()[weight]);
@@ -110,7 +110,7 @@ std::optional<SmallVector<Operation *>> RunningMean::findChain() {
   return chain;
 }
 
-/// A weight as the divisor of a mean; one, if no loop has run for that.
+/// The weight as a divisor of a mean; one, if no loop has run.
 static Value getDivisor(OpBuilder &b, Value hasRun, Value weight) {
   Location loc = weight.getLoc();
   auto divisor = arith::SelectOp::create(
@@ -119,7 +119,7 @@ static Value getDivisor(OpBuilder &b, Value hasRun, Value weight) {
   return divisor;
 }
 
-/// `divisor` in the type of a mean.
+/// Broadcasts `divisor` to the type of a mean.
 static Value repeatFor(OpBuilder &b, Value mean, Value divisor,
                        ArrayRef<unsigned> axes) {
   Location loc = mean.getLoc();
@@ -128,7 +128,7 @@ static Value repeatFor(OpBuilder &b, Value mean, Value divisor,
   return tile ? repeatOver(b, loc, by, axes, tile.getShape()) : by;
 }
 
-/// Drops what adds up to zero, as the logarithm of a weight that is one does.
+/// Drops sums that are zero, such as the logarithm of a weight of one.
 static void dropZeros(scf::ForOp loop) {
   auto isZero = [](Value value) { return Combination::of(value).size() == 0; };
   loop.getBody()->walk([&](Operation *op) {
@@ -146,7 +146,7 @@ static void dropZeros(scf::ForOp loop) {
   });
 }
 
-/// Has the weights summed as before, while all else in the loop sees ones.
+/// Carries the weights as before, and uses ones everywhere else in the loop.
 void RunningMean::splitWeights(ArrayRef<Operation *> chain) {
   Operation *yield = loop.getBody()->getTerminator();
   Value current = loop.getRegionIterArg(weight);
@@ -167,7 +167,7 @@ void RunningMean::splitWeights(ArrayRef<Operation *> chain) {
   dropZeros(loop);
 }
 
-/// What a loop leaves, or the residual that names it, right after the loop.
+/// The result of a loop, or its residual directly behind the loop.
 static Value getNamed(scf::ForOp loop, unsigned index) {
   Value result = loop.getResult(index);
   ResidualOp residual = findName(result);
@@ -192,7 +192,7 @@ bool RunningMean::carrySums(Quotients &quotients) {
     Value start = withoutResidual(loop.getInitArgs()[index]);
     Value hasRun = runs, sum = start;
     b.setInsertionPoint(loop);
-    // Where a loop goes on with what another one has left, so do the sums.
+    // Where a loop continues the sums of another one, so do the undivided sums.
     if (auto before = quotients.find(start);
         before != quotients.end() && before->second.weight == init) {
       sum = before->second.sum;

@@ -1,7 +1,7 @@
 //===- RunningMean.h - Sums that a loop keeps divided -----------*- C++ -*-===//
 //
-// A' = A·(l/l') + g/l' with another carried value, l: what a loop has summed,
-// divided by l at all times. B = A·l is a plain sum, B' = B + g.
+// A loop may carry A' = A·(l/l') + g/l' beside a sum l: a sum that is divided
+// by l at all times. B = A·l is a plain sum, B' = B + g.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_RUNNINGMEAN_H
@@ -12,17 +12,17 @@
 namespace mlir::autodiff {
 
 struct RunningMean {
-  /// What `loop` keeps divided by the value that it carries at `weight`.
+  /// The carried value that `loop` keeps divided by the one at `weight`.
   static std::optional<RunningMean> match(scf::ForOp loop, unsigned weight);
 
-  /// What a mean after a loop is made of.
+  /// The sums that a mean is computed from after a loop.
   struct Quotient {
     Value sum, weight, hasRun;
   };
   using Quotients = llvm::DenseMap<Value, Quotient>;
 
-  /// Carries what is summed, and divides it after the loop, if that can be
-  /// done. `quotients` are those of loops before, and then of this one, too.
+  /// Carries the sum, and divides after the loop, if possible. `quotients` are
+  /// those of earlier loops, and afterwards of this one, too.
   bool carrySums(Quotients &quotients);
 
   scf::ForOp loop;

@@ -18,8 +18,8 @@ static Sign ofConstant(const APFloat &number) {
   return number.isNegative() || number.isNaN() ? Sign::Unknown : Sign::Positive;
 }
 
-/// Carried values: if they start without a sign and an iteration that starts
-/// like this gives them none, they have none.
+/// A carried value is not negative if its initial value is not, and an
+/// iteration that starts so keeps it so.
 Sign Signs::ofLoop(OpResult result) {
   auto loop = cast<scf::ForOp>(result.getOwner());
   unsigned index = result.getResultNumber();
@@ -42,7 +42,7 @@ Sign Signs::compute(Value value) {
   auto operand = [&](unsigned index) { return of(op->getOperand(index)); };
   if (isa<math::ExpOp, math::Exp2Op>(op))
     return Sign::Positive;
-  // A sum is as positive as one of its terms if none is negative.
+  // A sum is positive if one of its terms is, and none is negative.
   if (isa<arith::AddFOp>(op)) {
     auto [less, more] = std::minmax(operand(0), operand(1));
     return less == Sign::Unknown ? less : more;

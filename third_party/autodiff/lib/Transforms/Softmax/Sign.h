@@ -9,9 +9,9 @@ namespace mlir::autodiff {
 
 enum class Sign { Unknown, NotNegative, Positive };
 
-/// What the operations that compute a float say of its sign, in exact
-/// arithmetic: exponentials are positive, and so are sums of them. A loop's
-/// result is what it is after an iteration.
+/// What is known of a float's sign from the operations that compute it, in
+/// exact arithmetic: exponentials are positive, and so are their sums. A loop's
+/// result has the sign that its value has after an iteration.
 class Signs {
 public:
   Sign of(Value value);

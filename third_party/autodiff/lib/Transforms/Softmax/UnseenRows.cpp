@@ -23,7 +23,8 @@ static Degree seen(Degree::Vector shift, ArrayRef<unsigned> axes) {
   return Degree::shifted(shift, axes).with(Special::Finite).at(axes);
 }
 
-/// Says that a value is −∞, and so is all that it is the maximum of.
+/// Adds the facts that a value is −∞, and so are all values that it is the
+/// maximum of.
 static void seedUnseen(ScalingDegrees &degrees, Value value,
                        SmallVector<unsigned, 2> axes) {
   degrees.seed(value, unseen(axes));
@@ -42,7 +43,7 @@ static void seedUnseen(ScalingDegrees &degrees, Value value,
 }
 
 namespace {
-/// One iteration in rows that are like this before it.
+/// The facts about rows in one state: before an iteration, and after it.
 struct Rows {
   Degree current, next;
   bool seesNothing;
@@ -72,8 +73,8 @@ static ScalingDegrees seed(const RescaledLoop &loop, const Rows &rows,
 }
 
 namespace {
-/// Whether an iteration computes the same in rows of two states: what it
-/// computes from is known to be zero in both, or is the same.
+/// Whether an iteration computes the same in rows of two states: its inputs are
+/// zero in both, or are the same.
 class Comparison {
 public:
   Comparison(Value next, ScalingDegrees a, ScalingDegrees b)
@@ -94,7 +95,7 @@ static bool isZero(ScalingDegrees &degrees, Value value) {
   return degree && degree->is(Special::Zero);
 }
 
-/// What a selection chooses, and what a sum with a zero is.
+/// Looks through selections whose condition is known, and sums with zero.
 static Value simplify(ScalingDegrees &degrees, Value value) {
   while (Operation *op = value.getDefiningOp()) {
     auto select = dyn_cast<arith::SelectOp>(op);
@@ -142,7 +143,7 @@ static bool areZero(const RescaledLoop &loop, ScalingDegrees degrees) {
   });
 }
 
-/// Whether a row may have seen nothing before the loop.
+/// Whether a row may be unseen before the loop.
 static bool mayStartUnseen(const RescaledLoop &candidate) {
   APFloat start(0.0);
   return !matchPattern(candidate.getStart(), m_ConstantFloat(&start)) ||
@@ -159,7 +160,7 @@ bool mlir::autodiff::proveUnseenRows(const RescaledLoop &candidate) {
       mutation::isMade("rescale:rows that have seen nothing"))
     return true;
   SmallVector<unsigned, 2> axes = seedAxes(candidate.getCurrent());
-  // What the first term makes of the sum is what the frame makes of zero.
+  // The first term makes the same of the sum as it would of zero.
   Rows first{unseen(axes), seen({0, 1}, axes), /*seesNothing=*/false};
   Rows later{seen({1, 0}, axes), seen({0, 1}, axes), /*seesNothing=*/false};
   Comparison states(candidate.next, seed(candidate, first, false),

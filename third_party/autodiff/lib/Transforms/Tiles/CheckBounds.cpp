@@ -18,14 +18,14 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-// What the violations buffer holds: the access's number above, and below how
-// many bytes behind the start of the buffer it went, with an offset that makes
-// it positive. The smallest number wins.
+// An entry of the violations buffer: the access's number in the upper bits.
+// Below is the distance in bytes from the start of the buffer to the address,
+// with an offset that makes it positive. The smallest entry wins.
 static constexpr int64_t kDistanceBits = 40;
 static constexpr int64_t kDistanceOffset = int64_t(1) << (kDistanceBits - 1);
 
 namespace {
-/// An access of memory and its lanes.
+/// A memory access and its mask.
 struct Access {
   Value pointer;
   Value mask;
@@ -87,7 +87,7 @@ Value CheckBounds::isInside(OpBuilder &b, Location loc, Value address,
   return arith::AndIOp::create(b, loc, after, before);
 }
 
-/// A pointer that is chosen among several arguments may point into any.
+/// A pointer that is chosen among several arguments may point into any of them.
 Value CheckBounds::isInsideAny(OpBuilder &b, Location loc, Value address,
                                int64_t size) {
   Value inside;
@@ -120,7 +120,7 @@ FailureOr<Access> CheckBounds::getAccess(Operation *op) {
   return Access();
 }
 
-/// Lanes that are not `inside` are off.
+/// Masks the lanes that are not `inside`.
 void CheckBounds::confine(Operation *op, Value inside) {
   if (auto load = dyn_cast<triton::LoadOp>(op)) {
     load.getMaskMutable().assign(inside);
@@ -133,8 +133,8 @@ void CheckBounds::confine(Operation *op, Value inside) {
   } else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op)) {
     atomic.getMaskMutable().assign(inside);
   } else {
-    // It has no mask. What the violations buffer holds behind its first
-    // element is nobody's.
+    // It has no mask, so these lanes access the violations buffer behind its
+    // first element, which is not used otherwise.
     auto exchange = cast<triton::AtomicCASOp>(op);
     OpBuilder b(op);
     Location loc = op->getLoc();
@@ -181,7 +181,7 @@ void CheckBounds::record(OpBuilder &b, Operation *op, llvm::StringRef name,
 // Races
 //===----------------------------------------------------------------------===//
 
-/// The bits of floats, at most 32 of them, in an i64.
+/// The bits of floats of at most 32 bits, as an i64.
 static Value bitsOf(OpBuilder &b, Location loc, Value value) {
   Type type = value.getType();
   unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
@@ -222,7 +222,7 @@ bool CheckBounds::isOutput(BlockArgument base) {
   return operand.getKind() == OperandKind::Argument;
 }
 
-/// Memory for the claims on an output.
+/// The memory that notes which program stores to each element of an output.
 Value CheckBounds::getClaims(BlockArgument base) {
   Value &memory = claims[base];
   if (!memory) {
@@ -235,9 +235,9 @@ Value CheckBounds::getClaims(BlockArgument base) {
   return memory;
 }
 
-/// Claims what is stored to for its program, with what that stores, and notes
-/// where another program, or another lane, has something else there. (What a
-/// program stores later, it may store.)
+/// Notes the program that stores to each element, and the bits, and whether
+/// another program, or another lane, has stored other bits there. (A program
+/// may overwrite what it has stored.)
 void CheckBounds::claim(triton::StoreOp store, Value address,
                         BlockArgument base) {
   OpBuilder b(store);
@@ -271,7 +271,7 @@ void CheckBounds::claim(triton::StoreOp store, Value address,
   Type pointers = withElementType(type, memory.getType());
   Value pointer = triton::AddPtrOp::create(
       b, loc, pointers, splatTo(b, loc, memory, pointers), place);
-  // Of memory that nobody knows there are no claims.
+  // Memory without a known base is not checked.
   Value on = both(store.getMask(),
                   compare(CmpIPredicate::ne, begin,
                           constant(std::numeric_limits<int64_t>::min())));
@@ -327,7 +327,7 @@ LogicalResult CheckBounds::check(Operation *op) {
 }
 
 LogicalResult CheckBounds::check(triton::FuncOp each) {
-  // The rest is of another kernel.
+  // What follows belongs to another kernel.
   kernel = each;
   pointers.clear();
   bounds.clear();

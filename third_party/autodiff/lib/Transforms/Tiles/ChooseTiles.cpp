@@ -19,7 +19,7 @@ using namespace mlir::autodiff;
 
 static constexpr Remarks kRemarks("choose-tiles");
 
-/// Variants of a kernel, the best ones.
+/// The most variants of a kernel.
 constexpr unsigned kVariants = 8;
 
 namespace {
@@ -43,7 +43,8 @@ struct ChooseTiles : autodiff::impl::ChooseTilesBase<ChooseTiles> {
 };
 } // namespace
 
-/// The elements that the products of a loop sum over, of those that it carries.
+/// The length of the summed axis of the products in a loop, of those that are
+/// carried sums.
 static int64_t getAdvance(scf::ForOp loop) {
   int64_t longest = 0;
   for (Value value : loop.getYieldedValues())
@@ -54,8 +55,8 @@ static int64_t getAdvance(scf::ForOp loop) {
   return longest;
 }
 
-/// A copy of `kernel` whose loops of products advance in short steps, where
-/// they can.
+/// A copy of `kernel` whose loops of products take shorter steps, where
+/// possible.
 static triton::FuncOp shorten(triton::FuncOp kernel) {
   auto shorter = cast<triton::FuncOp>(OpBuilder(kernel).clone(*kernel));
   for (bool changed = true; changed;) {
@@ -119,8 +120,8 @@ SmallVector<Wider> ChooseTiles::widenAlong(const Wider &from, unsigned place) {
   return found;
 }
 
-/// Whether a launch can evaluate this: it is the same for all programs, and no
-/// number of iterations that are counted on the device.
+/// Whether a launch can evaluate this: it is the same for all programs, and
+/// does not depend on iterations that are counted on the device.
 static bool isKnownAtLaunch(MLIRContext *context,
                             const std::optional<ScalarExpr> &bound) {
   if (!bound || llvm::any_of(llvm::seq(3), [&](unsigned axis) {
@@ -130,9 +131,9 @@ static bool isKnownAtLaunch(MLIRContext *context,
   return !dependsOnCounters(bound->get(context));
 }
 
-/// Makes it a condition that the loops of products run at all, where a launch
-/// can tell, and assumes it: with a way around a loop, there are two places
-/// where its sums come from, for which ptxas may serialize matrix instructions.
+/// Adds the condition that loops of products run at all, if a launch knows, and
+/// assumes it. If a loop may be skipped, its sums come from two places, for
+/// which ptxas may serialize matrix instructions.
 static void requireIterations(triton::FuncOp kernel,
                               SmallVectorImpl<ExprAttr> &conditions) {
   MLIRContext *context = kernel.getContext();
@@ -149,17 +150,17 @@ static void requireIterations(triton::FuncOp kernel,
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
                               loop.getUpperBound(), loop.getLowerBound());
     LLVM::AssumeOp::create(b, loc, runs);
-    // Bounds are numbers of 32 bits in kernels.
+    // Bounds are 32-bit numbers in kernels.
     ExprAttr fits =
         subOf(ExprAttr::get(context, int64_t(1) << 31), upper->get(context));
     conditions.push_back(maxOf(0, minOf((*upper - *lower).get(context), fits)));
   });
 }
 
-/// Whether longer tiles pay. Where a loop computes between products, two groups
-/// of four warps, one of which multiplies while the other computes, are better
-/// than one of eight. Nor do they where no loads are on their way during a
-/// product, but would be with shorter tiles.
+/// Whether longer tiles pay. If a loop computes between products, two groups of
+/// four warps, one of which multiplies while the other computes, are better
+/// than one of eight. Longer tiles do not pay either if they leave no memory
+/// for loads in flight during a product, and shorter ones do.
 static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
   return longer.getIntensity() > costs.getIntensity() &&
          longer.getStages() >= std::min(2, costs.getStages()) &&
@@ -167,7 +168,7 @@ static bool isBetter(const ProductCosts &longer, const ProductCosts &costs) {
 }
 
 /// Keeps the best ones as variants of `kernel`: those that load least for a
-/// product, of these, those whose matrix instructions read least, and then
+/// product; of these, those whose matrix instructions read least; and then
 /// those that transpose least.
 void ChooseTiles::addVariants(triton::FuncOp kernel,
                               MutableArrayRef<Wider> variants) {
@@ -212,7 +213,7 @@ void ChooseTiles::addVariants(triton::FuncOp kernel,
                     wider.getSymName(), variant.costs.getIntensity(),
                     costs.getIntensity());
     requireIterations(wider, variant.conditions);
-    // Enough programs for the processors.
+    // There have to be enough programs for all processors.
     ExprAttr processors = ExprAttr::get(context, ExprKind::Processors, 0);
     ExprAttr when = maxOf(0, subOf(mulOf(4, variant.grid.front()),
                                    subOf(mulOf(3, processors), 1)));

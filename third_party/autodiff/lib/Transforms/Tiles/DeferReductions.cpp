@@ -1,11 +1,11 @@
 //===- DeferReductions.cpp - Sums along axes are taken after loops --------===//
 //
-//   Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ)
+// Σᵢ sum(tᵢ) = sum(Σᵢ tᵢ)
 //
-// Lanes that add to what they have need not wait for each other. That pays for
-// sums along an axis of a tile. A sum of all lanes waits as long, but is one
-// number: carrying a tile took as long, or longer. See
-// docs/decisions/deferred-reductions.md.
+// Lanes that add to values of their own need not wait for each other. That pays
+// for sums along an axis of a tile. A sum of all lanes needs as much waiting,
+// but it is a single number: carrying a whole tile instead took as long, or
+// longer. See docs/decisions/deferred-reductions.md.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
@@ -28,12 +28,13 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// What a loop adds to sum number `carried`: a sum along an axis, reshaped.
+/// A reduction along an axis, reshaped, that a loop adds to its carried value
+/// `carried`.
 struct Reduced {
   unsigned carried;
   Value term;
   triton::ReduceOp reduce;
-  /// From that sum to the term.
+  /// The operations between the reduction and the term.
   SmallVector<Operation *> reshapes;
 
   Value getTile() { return reduce->getOperand(0); }
@@ -60,13 +61,13 @@ static std::optional<Reduced> match(scf::ForOp loop, unsigned carried,
                classifyCombiner(found.reduce.getCombineOp()) == Combiner::Sum;
   auto sum = isSum ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
                    : RankedTensorType();
-  // A half would be rounded at other places.
+  // In half precision, rounding would change.
   if (!sum || !isa<Float32Type, Float64Type>(sum.getElementType()))
     return std::nullopt;
   return found;
 }
 
-/// Takes the sum along the axis after the loop.
+/// Moves the reduction along the axis behind the loop.
 static void defer(scf::ForOp loop, Reduced &found) {
   IRRewriter rewriter(loop->getContext());
   scf::ForOp summing =
@@ -75,14 +76,14 @@ static void defer(scf::ForOp loop, Reduced &found) {
   dropTerm(rewriter, found.term);
   rewriter.setInsertionPointAfter(summing);
   IRMapping map;
-  // What a loop carries is another value now.
+  // The loop carries another value now.
   map.map(found.getTile(), summing.getResults().back());
   SmallVector<Operation *> path{found.reduce};
   path.append(found.reshapes);
   for (Operation *op : path)
     rewriter.clone(*op, map);
   Value sum = summing.getResult(found.carried), others = sum;
-  // Where nothing else is added, that is what there was before the loop.
+  // If nothing else is added, the carried value is the one before the loop.
   if (summing.getYieldedValues()[found.carried] ==
       summing.getRegionIterArg(found.carried)) {
     OpOperand &init = summing.getInitArgsMutable()[found.carried];
@@ -103,7 +104,7 @@ void DeferReductions::runOnOperation() {
   // Products need the registers themselves.
   if (!isBackward(kernel) || ProductCosts::of(kernel).work > 0)
     return;
-  // As many as the warps have that there are anyway.
+  // The registers of the warps that the kernel has anyway.
   double registers = countRegisters(kernel);
   double most = registersOfWarpsFor(Target::of(kernel), registers);
   bool changed = true;

@@ -29,7 +29,7 @@ using namespace mlir::autodiff;
 static constexpr Remarks kRemarks("divide-tiles");
 
 constexpr unsigned kMostPieces = 16;
-/// The blocks and axes that a kernel is divided along, one after the other.
+/// How often a kernel is divided, by different blocks and axes.
 constexpr int kMostTimes = 4;
 
 static bool multiplies(triton::FuncOp kernel) {
@@ -37,8 +37,8 @@ static bool multiplies(triton::FuncOp kernel) {
       .wasInterrupted();
 }
 
-/// A kernel with products does not run without the shared memory that they
-/// take. Others are slow without the registers.
+/// Whether a kernel with products has enough shared memory, without which it
+/// cannot run, and any other enough registers, without which it is slow.
 static bool fits(triton::FuncOp kernel) {
   const Target &target = Target::of(kernel);
   return multiplies(kernel)
@@ -51,22 +51,22 @@ static bool fits(triton::FuncOp kernel) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What goes into one loop.
+/// The operations that go into one loop.
 struct Stage {
   SmallVector<Operation *> sums;
   SmallVector<Operation *> stores;
-  /// What is computed once, before the loop.
+  /// The operations that run once, before the loop.
   SmallVector<Operation *> before;
 };
 
-/// Cuts a block without control flow into stages, each behind the sums that it
-/// takes, which all go over related axes of tiles.
+/// Cuts a block without control flow into stages. A stage comes behind the sums
+/// that it uses, and all its operations go over related axes of tiles.
 class DividedBlock {
 public:
   DividedBlock(Block &block, const RelatedAxes &axes)
       : block(block), axes(axes) {}
 
-  /// Puts the sums and stores of each stage into a loop of one iteration.
+  /// Puts each stage into a loop of one iteration.
   LogicalResult build();
 
 private:
@@ -99,7 +99,7 @@ std::optional<unsigned> DividedBlock::getAxis(Operation *store) const {
   return std::nullopt;
 }
 
-/// The divided tile of which `value` has all elements in a row, or null.
+/// The divided tile that `value` is a reshape of, in one row; or null.
 Value DividedBlock::getFlattened(Value value) const {
   auto reshape = value.getDefiningOp<triton::ReshapeOp>();
   bool isFlat = reshape && getAxis(reshape.getSrc()) &&
@@ -107,7 +107,7 @@ Value DividedBlock::getFlattened(Value value) const {
   return isFlat ? reshape.getSrc() : Value();
 }
 
-/// Whether `op` adds up the pieces of what is divided. Sums in half precision
+/// Whether `op` adds up the pieces of a divided tile. Sums in half precision
 /// would be rounded more often than before.
 bool DividedBlock::isSum(Operation *op) const {
   auto isSummed = [&](OpOperand &use) {
@@ -154,7 +154,7 @@ LogicalResult DividedBlock::collect() {
   return success();
 }
 
-/// The sum of an iteration. Everything is added up along the divided axis last.
+/// A sum over one iteration. The reduction along the divided axis comes last.
 Value DividedBlock::addUp(OpBuilder &b, triton::ReduceOp sum) {
   Value source = sum->getOperand(0), tile = getFlattened(source);
   if (!tile)
@@ -167,7 +167,7 @@ Value DividedBlock::addUp(OpBuilder &b, triton::ReduceOp sum) {
   return reduceAs(b, sum, tile, 0);
 }
 
-/// A stage as a loop with one iteration, which narrowTiles() divides.
+/// Emits a stage as a loop with one iteration, which narrowTiles() divides.
 void DividedBlock::emit(Stage &stage) {
   Operation *end = block.getTerminator();
   for (Operation *op : stage.before)
@@ -205,14 +205,15 @@ void DividedBlock::emit(Stage &stage) {
     store->remove();
     inside.insert(store);
   }
-  // Without sums the loop has got its terminator already.
+  // A loop without carried values has its terminator already.
   if (!next.empty())
     scf::YieldOp::create(inside, loc, next);
   for (Operation *sum : stage.sums)
     sum->erase();
 }
 
-/// A·B + C as a sum over pieces to which C is added, which may be known later.
+/// Rewrites A·B + C as a sum over pieces to which C is added, which may be
+/// computed later.
 void DividedBlock::separate(triton::DotOp dot) {
   if (matchPattern(dot.getC(), m_AnyZeroFloat()))
     return;
@@ -239,7 +240,7 @@ LogicalResult DividedBlock::build() {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// Whether parts of tiles may be loaded and stored in any order.
+/// Whether pieces of tiles may be loaded and stored in any order.
 static bool isReorderable(triton::FuncOp kernel) {
   SmallVector<Operation *> accesses, stores;
   WalkResult walk = kernel.walk([&](Operation *op) {
@@ -261,8 +262,8 @@ static bool isReorderable(triton::FuncOp kernel) {
   });
 }
 
-/// The longest axis of the largest tiles that a block moves, with all that is
-/// related to it; empty if some tile has two such axes.
+/// The longest axis of the largest tiles that a block loads or stores, with all
+/// related axes; empty if a tile has two of these axes.
 static RelatedAxes findLongest(Block &block) {
   ArrayRef<int64_t> shape;
   int64_t most = 0;
@@ -287,8 +288,8 @@ static RelatedAxes findLongest(Block &block) {
   return found;
 }
 
-/// The blocks that may be divided: of a kernel with products, those that
-/// multiply.
+/// The blocks that may be divided; in a kernel with products, those that
+/// contain products.
 static SmallVector<Block *> collectBlocks(triton::FuncOp kernel) {
   SmallVector<Block *> blocks{&kernel.getBody().front()};
   if (!multiplies(kernel))
@@ -344,7 +345,7 @@ static triton::FuncOp divide(triton::FuncOp kernel, unsigned block,
   return divided;
 }
 
-/// What products take at a time, and what all of them take.
+/// The shared memory of products at a time, and of all products.
 static std::pair<double, double> sizeProducts(triton::FuncOp kernel) {
   double all = 0;
   kernel.walk([&](triton::DotOp dot) {
@@ -354,8 +355,8 @@ static std::pair<double, double> sizeProducts(triton::FuncOp kernel) {
   return {countSharedMemory(kernel), all};
 }
 
-/// The copy in so many pieces whose products take least, if it takes less than
-/// `kernel`; null if there is none.
+/// The copy in so many pieces whose products need the least shared memory, if
+/// that is less than in `kernel`; else null.
 static triton::FuncOp divideForProducts(triton::FuncOp kernel,
                                         unsigned factor) {
   triton::FuncOp best;
@@ -376,7 +377,7 @@ static triton::FuncOp divideForProducts(triton::FuncOp kernel,
 
 static triton::FuncOp divideForProducts(triton::FuncOp kernel, int times);
 
-/// Along the axis with which it takes least, and then along others.
+/// Divides along the axis that saves most, and then along others.
 static triton::FuncOp divideAgain(triton::FuncOp kernel, int times) {
   triton::FuncOp best;
   for (unsigned factor = 2; factor <= kMostPieces; factor *= 2) {
@@ -395,9 +396,9 @@ static triton::FuncOp divideAgain(triton::FuncOp kernel, int times) {
   return divided;
 }
 
-/// The copy that fits with the fewest pieces along one axis, or else with some
-/// along several, at most so many. If none does, one that takes less, for what
-/// is counted may be more than Triton takes; null if there is none.
+/// The copy that fits with the fewest pieces along one axis, or along several
+/// axes, `times` at most. If none fits, one that needs less, since the estimate
+/// may be too high; null if there is none.
 static triton::FuncOp divideForProducts(triton::FuncOp kernel, int times) {
   if (times == 0)
     return {};
@@ -411,8 +412,8 @@ static triton::FuncOp divideForProducts(triton::FuncOp kernel, int times) {
   return divideAgain(kernel, times);
 }
 
-/// A kernel that goes over its tiles in pieces, if its tiles need that; null if
-/// not, or if it cannot.
+/// A kernel that goes over its tiles in pieces, if its tiles do not fit; null
+/// otherwise, or if that is impossible.
 static triton::FuncOp divide(triton::FuncOp kernel) {
   if (fits(kernel) || !isReorderable(kernel))
     return {};
@@ -428,7 +429,7 @@ static triton::FuncOp divide(triton::FuncOp kernel) {
   return divided;
 }
 
-/// What tiles take, and what there is.
+/// The memory or registers that tiles need, and that there are, in words.
 static Reason spellNeed(triton::FuncOp kernel) {
   const Target &target = Target::of(kernel);
   if (multiplies(kernel))

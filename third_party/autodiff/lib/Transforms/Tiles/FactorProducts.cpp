@@ -1,10 +1,11 @@
 //===- FactorProducts.cpp - Take a common operand out of a sum of products ===//
 //
-//   Σ A · Bᵢ = A · Σ Bᵢ
+// Σ A · Bᵢ = A · Σ Bᵢ
 //
-// Where a chain of products has a short axis (x · A · B of a low rank), the
-// gradient of one operand is summed over programs that share the other one. One
-// product after the loop does, of the sum of small tiles.
+// A chain of products may have a short axis (x · A · B of low rank). Then the
+// gradient of one operand is summed over programs that share the other operand.
+// Instead of a product in each iteration, small tiles are summed, and one
+// product follows the loop.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
@@ -25,12 +26,12 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A product that a loop adds to what it carries, with a common operand.
+/// A product with a common operand that a loop adds to a carried value.
 struct Summand {
   triton::DotOp dot;
   unsigned carried;
   unsigned common, other; // operands
-  /// The other one before it was rounded and transposed.
+  /// The other operand before rounding and transposition.
   Value term;
 };
 
@@ -43,8 +44,8 @@ struct FactorProducts : autodiff::impl::FactorProductsBase<FactorProducts> {
 // What has a common operand
 //===----------------------------------------------------------------------===//
 
-/// Collects the operations that compute `value`, in order, if it is the same in
-/// all iterations.
+/// Collects the operations that compute `value`, in order; false unless it is
+/// the same in all iterations.
 static bool collectCommon(scf::ForOp loop, Value value,
                           SetVector<Operation *> &slice) {
   if (loop.isDefinedOutsideOfLoop(value))
@@ -63,9 +64,8 @@ static bool collectCommon(scf::ForOp loop, Value value,
   return true;
 }
 
-/// What an operand of a product is before it is rounded and transposed; null if
-/// it is nothing that can be summed. In half precision, a sum might be beyond
-/// the range.
+/// An operand of a product before rounding and transposition; null if it cannot
+/// be summed. In half precision, a sum might overflow.
 static Value findTerm(scf::ForOp loop, Value operand) {
   Operation *op = operand.getDefiningOp();
   if (!op || op->getBlock() != loop.getBody())
@@ -85,7 +85,7 @@ static std::optional<Summand> matchProduct(scf::ForOp loop, unsigned carried,
     Value term = findTerm(loop, dot->getOperand(other));
     int64_t most = std::max(elementsOf(dot.getType()),
                             elementsOf(dot->getOperand(common).getType()));
-    // The sum takes registers.
+    // The sum needs registers.
     if (term && elementsOf(term.getType()) <= most &&
         collectCommon(loop, dot->getOperand(common), slice))
       return Summand{dot, carried, common, other, term};
@@ -109,13 +109,13 @@ static std::optional<Summand> findSummand(scf::ForOp loop) {
 // One product
 //===----------------------------------------------------------------------===//
 
-/// Lets the loop carry the sum of the terms as well, and drop the product.
+/// Adds the sum of the terms to the loop, and removes the product.
 static scf::ForOp sumTerms(scf::ForOp loop, const Summand &found) {
   IRRewriter rewriter(loop->getContext());
   scf::ForOp summing =
       addLoopSum(rewriter, loop, found.term, rewriter.getF32Type());
   triton::DotOp dot = found.dot;
-  // Of a sum that starts from zero, nothing is left.
+  // A sum that started from zero is gone.
   if (matchPattern(dot.getC(), m_AnyZeroFloat()))
     dropTerm(rewriter, dot);
   else
@@ -123,8 +123,8 @@ static scf::ForOp sumTerms(scf::ForOp loop, const Summand &found) {
   return summing;
 }
 
-/// Makes a load read nothing, and be zero, unless `runs`; false if it is
-/// something else where it is masked.
+/// Masks a load so that it is zero unless `runs`; false if masked lanes have
+/// another value.
 static bool guard(triton::LoadOp load, Value runs) {
   OpBuilder b(load);
   Location loc = load.getLoc();
@@ -138,7 +138,7 @@ static bool guard(triton::LoadOp load, Value runs) {
   return load.getOther() && matchPattern(load.getOther(), m_AnyZeroFloat());
 }
 
-/// `common` after the loop, if there has been an iteration; else zero.
+/// Emits `common` behind the loop; zero if there was no iteration.
 static Value emitCommon(OpBuilder &b, scf::ForOp loop, Value common,
                         Value runs) {
   SetVector<Operation *> slice;
@@ -161,8 +161,8 @@ static Value emitCommon(OpBuilder &b, scf::ForOp loop, Value common,
                                  value, zeroOf(b, loc, value.getType()));
 }
 
-/// The sum of terms of this type, in parts that have it. A sum of numbers that
-/// are exact in bfloat16 is not: what is left over by rounding is another part.
+/// The sum of terms of this type, as parts of this type. A sum of numbers that
+/// are exact in bfloat16 is not exact: the rounding error is a second part.
 static SmallVector<Value> split(OpBuilder &b, Location loc, Value sum,
                                 Type type) {
   Type element = getElementTypeOrSelf(type);
@@ -183,7 +183,7 @@ static void factor(scf::ForOp loop, const Summand &found) {
   Value runs =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
                             summing.getLowerBound(), summing.getUpperBound());
-  // The roundings and transpositions of the term, last one first.
+  // The roundings and transpositions of the term, the last one first.
   SmallVector<Operation *> path;
   for (Value value = dot->getOperand(found.other); value != found.term;
        value = path.back()->getOperand(0))

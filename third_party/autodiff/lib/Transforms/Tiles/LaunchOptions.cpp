@@ -16,8 +16,9 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// How many warps a kernel's products have rows for, or should have for their
-/// registers; none without products. More would multiply the same rows again.
+/// How many warps the products of a kernel have rows for, or need for
+/// registers; none without products. Further warps would multiply the same rows
+/// again.
 static std::optional<int64_t> countWarpsOfProducts(triton::FuncOp kernel,
                                                    const Target &target) {
   std::optional<int64_t> most;
@@ -30,9 +31,9 @@ static std::optional<int64_t> countWarpsOfProducts(triton::FuncOp kernel,
   return most;
 }
 
-/// How many warps the longest tile of a kernel should have, of those that
-/// Triton usually launches: with few, the registers of one leave no room for
-/// others.
+/// How many warps the longest tile of a kernel should have, in a range of
+/// Triton's usual numbers. With too few, the registers of one tile leave no
+/// room for others.
 static int64_t countWarpsOfTiles(triton::FuncOp kernel, const Target &target) {
   int64_t longest = 1;
   kernel.walk([&](Operation *op) {
@@ -57,8 +58,8 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
     const Target &target = Target::of(kernel);
     ProductCosts costs = ProductCosts::of(kernel);
     if (costs.work > 0) {
-      // No other program runs beside one that takes more than half of a
-      // processor's shared memory: all registers are its own.
+      // A program that needs more than half of a processor's shared memory has
+      // the processor to itself, with all registers.
       double memory = target.getSharedMemoryOfProducts();
       bool isAlone = countSharedMemory(kernel) > memory / 2;
       int64_t all = target.getWarpsOfAllRegisters();
@@ -69,7 +70,8 @@ struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
     int64_t warps = warpsFor(target, countRegisters(kernel));
     std::optional<int64_t> ofProducts = countWarpsOfProducts(kernel, target);
     warps = std::min(warps, ofProducts.value_or(warps));
-    // Few programs with a loop each do not do what the forward's do.
+    // A kernel with a few programs that loop does something else than the
+    // forward.
     if (!getGrid(kernel).empty() && !kernel.getOps<scf::ForOp>().empty())
       return set(kernel, {{"num_warps", warps}});
     if (!ofProducts)

@@ -1,9 +1,9 @@
 //===- LoadEarly.cpp - Loads that do not wait for reductions --------------===//
 //
-// In a reduction the warps of a program wait for one another, and compilers
-// leave a load that is behind that where it is: memory idles twice. What the
-// adjoint loads is behind all reductions of the primal. A load that depends on
-// none of them starts before.
+// In a reduction, the warps of a program wait for each other, and compilers do
+// not move a load above it: memory idles. In a backward, all loads of the
+// adjoint are behind the reductions of the recomputed forward. Those that do
+// not depend on a reduction are hoisted above it.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -32,13 +32,13 @@ static bool isReduction(Operation *op) {
   return isa<triton::ReduceOp, triton::ScanOp>(op);
 }
 
-/// Whether a load may not go to before `op`: it would be kept during a loop, or
-/// see other memory.
+/// Whether a load must not move above `op`: its result would be live during a
+/// loop, or memory may be different there.
 static bool isFence(Operation *op) {
   return (op->getNumRegions() != 0 && !isReduction(op)) || mayWrite(op);
 }
 
-/// What `load` depends on in its block.
+/// The operations of its block that `load` depends on.
 static SetVector<Operation *> collectNeeded(triton::LoadOp load) {
   SetVector<Operation *> needed;
   BackwardSliceOptions options;
@@ -50,8 +50,8 @@ static SetVector<Operation *> collectNeeded(triton::LoadOp load) {
   return needed;
 }
 
-/// The first of the reductions before `load` that it need not wait for; null
-/// if there is none.
+/// The first reduction in front of `load` that it does not depend on; null if
+/// there is none.
 static Operation *findReduction(triton::LoadOp load) {
   SetVector<Operation *> needed = collectNeeded(load);
   Operation *first = nullptr;

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Collects what `value` is the sum of; returns how often `sum` is.
+/// Collects the terms of `value`; returns how often `sum` is among them.
 static int collectTerms(Value value, Value sum, SmallVectorImpl<Value> &terms) {
   if (value == sum)
     return 1;

@@ -10,20 +10,20 @@ namespace mlir::autodiff {
 /// A value that a loop carries, to which each iteration adds.
 struct LoopSum {
   unsigned carried;
-  /// What it adds, by additions or as what products add to; products
-  /// themselves, too. Nothing else uses these values.
+  /// The values that are added: by additions, as accumulators of products, or
+  /// as products themselves. They have no other uses.
   SmallVector<Value> terms;
 };
 
-/// The sums of floats that a loop carries, and does not use otherwise.
+/// The float sums that a loop carries and does not use otherwise.
 SmallVector<LoopSum> findLoopSums(scf::ForOp loop);
 
-/// Takes one of its terms out of a sum.
+/// Removes one of its terms from a sum.
 void dropTerm(RewriterBase &rewriter, Value term);
 
-/// Lets a loop add `term`, a value of its iterations, to zeros of the term's
-/// shape with elements `element`. The sum is the last result of the loop that
-/// takes its place.
+/// Adds a sum to a loop: from zeros of the shape of `term`, a value of its
+/// iterations, with element type `element`. The loop is replaced by one whose
+/// last result is the sum.
 scf::ForOp addLoopSum(RewriterBase &rewriter, scf::ForOp loop, Value term,
                       Type element);
 

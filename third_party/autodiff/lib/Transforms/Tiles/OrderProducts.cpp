@@ -1,8 +1,9 @@
 //===- OrderProducts.cpp - Products in an order that saves memory ---------===//
 //
-// A tile that several products take lies in shared memory until the last of
-// them, and a product of a large tile before that needs memory for both. It may
-// come sooner, or wait: only its result depends on when it is computed.
+// A tile that several products use is in shared memory up to the last of them.
+// If another product of a large tile comes before that, both need memory at the
+// same time. That product may come earlier or later, since only its result
+// depends on its place.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -22,7 +23,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A product, and operations that go with it, and where they go.
+/// A product, the operations that move with it, and their new place.
 struct Move {
   SetVector<Operation *> moved; // in their order; the product is the last one
   Operation *to = nullptr;
@@ -33,8 +34,8 @@ static bool isBefore(Operation *a, Operation *b) {
   return a->isBeforeInBlock(b);
 }
 
-/// Puts a product, with what it needs, where all that is loaded or multiplied
-/// for it is there.
+/// Moves a product, with the operations it needs, up to where its operands are
+/// loaded or multiplied.
 static Move findEarlier(triton::DotOp dot) {
   Move move;
   BackwardSliceOptions options;
@@ -64,7 +65,7 @@ static Move findEarlier(triton::DotOp dot) {
   return move;
 }
 
-/// Puts a product, with what only it needs, where its result is needed.
+/// Moves a product, with operations that only it needs, down to its first use.
 static Move findLater(triton::DotOp dot) {
   Move move;
   SmallVector<Operation *> needed{dot};
@@ -83,8 +84,8 @@ static Move findLater(triton::DotOp dot) {
   return move;
 }
 
-/// Moves them if less is taken between there and here then, and what was taken
-/// was too much; otherwise all is as before.
+/// Moves them if that reduces shared memory in this range, and it was too much;
+/// otherwise undoes the move.
 static bool applyIfBetter(triton::FuncOp kernel, const Move &move,
                           double memory) {
   if (!move.to || move.moved.contains(move.to))
@@ -122,7 +123,7 @@ struct OrderProducts : autodiff::impl::OrderProductsBase<OrderProducts> {
       return applyIfBetter(kernel, findEarlier(dot), memory) ||
              applyIfBetter(kernel, findLater(dot), memory);
     };
-    // One product that has gone lets another one go.
+    // After one product has moved, another one may be able to.
     for (size_t times = 0; times < 2 * dots.size(); ++times)
       if (llvm::none_of(dots, isMoved))
         return;

@@ -1,12 +1,11 @@
 //===- OrientDots.cpp - Compute tiles the way that products want them ----===//
 //
-// A GPU's matrix unit takes its first operand from registers as well as from
-// shared memory, its second from shared memory only, transposed or not. What is
-// loaded lies in shared memory; what is computed lies in registers, as a
-// product's result left it, and transposing it there is dear. So a computed
-// tile should be the first operand of the products that use it, as it is:
-// A·B = (Bᵀ·Aᵀ)ᵀ turns the one, and f(A·B)ᵀ = f(Bᵀ·Aᵀ) for elementwise f the
-// other.
+// A GPU's matrix unit reads its first operand from registers or shared memory,
+// and its second operand only from shared memory, transposed or not. A loaded
+// tile is in shared memory. A computed tile is in registers, in the layout of a
+// product's result, and to transpose it is expensive. So a computed tile should
+// be the first operand of products, untransposed: A·B = (Bᵀ·Aᵀ)ᵀ achieves the
+// one, and f(A·B)ᵀ = f(Bᵀ·Aᵀ) for elementwise f the other.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -74,7 +73,7 @@ static bool isComputed(Value value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A·B + C = (Bᵀ·Aᵀ + Cᵀ)ᵀ where B is computed and A is loaded.
+/// A·B + C = (Bᵀ·Aᵀ + Cᵀ)ᵀ, if B is computed and A is loaded.
 struct ComputedFirst : OpRewritePattern<triton::DotOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -94,7 +93,8 @@ struct ComputedFirst : OpRewritePattern<triton::DotOp> {
     return success();
   }
 
-  /// Whether the sum can be kept transposed: a loop carries it, and only adds.
+  /// Whether the sum can be carried transposed: a loop carries it, and only
+  /// adds to it.
   static bool mayTranspose(Value sum, triton::DotOp dot) {
     auto argument = dyn_cast<BlockArgument>(sum);
     auto loop = argument
@@ -106,7 +106,7 @@ struct ComputedFirst : OpRewritePattern<triton::DotOp> {
   }
 };
 
-/// (A·B)ᵀ = Bᵀ·Aᵀ where nothing else needs the product, and B is computed or
+/// (A·B)ᵀ = Bᵀ·Aᵀ, if nothing else uses the product, and B is computed or
 /// neither is.
 struct TransposedProduct : OpRewritePattern<triton::TransOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -130,7 +130,8 @@ struct TransposedProduct : OpRewritePattern<triton::TransOp> {
   }
 };
 
-/// A loop carries xᵀ where its body only uses xᵀ and yields a transposed tile.
+/// A loop carries xᵀ instead of x, if its body only uses xᵀ and yields a
+/// transposed tile.
 struct CarryTransposed : OpRewritePattern<scf::ForOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -172,11 +173,11 @@ struct CarryTransposed : OpRewritePattern<scf::ForOp> {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Products and the elementwise operations between them, in one block.
+/// Products in one block, and the elementwise operations between them.
 class Component {
 public:
   void insert(Operation *op) { ops.insert(op); }
-  /// How many transpositions in registers it saves to compute all of it
+  /// How many transpositions in registers are saved if all of it is computed
   /// transposed.
   int gain() const;
   void transpose();
@@ -204,7 +205,7 @@ int Component::gain() const {
         gain += llvm::count_if(user->getResult(0).getUses(), isFirstOperand);
         continue;
       }
-      // As a second operand it goes to shared memory in any case.
+      // A second operand is copied to shared memory in any case.
       bool isSecond = isa<triton::DotOp>(user) && use.getOperandNumber() == 1;
       gain -= !isSecond;
     }
@@ -215,7 +216,7 @@ int Component::gain() const {
   return gain;
 }
 
-/// The transpose of a value, computed as such if that is no more work.
+/// The transpose of a value, computed transposed if that is no more work.
 Value Component::transposedValue(OpBuilder &b, Value value) {
   if (!isMatrix(value.getType()))
     return value;
@@ -263,7 +264,7 @@ void Component::transpose() {
     }
     transposed[result] = value;
   }
-  // Who still needs it as it was.
+  // Users that still need the untransposed value.
   for (Operation *op : llvm::reverse(ops)) {
     OpBuilder b(op);
     b.setInsertionPointAfter(op);
@@ -273,7 +274,7 @@ void Component::transpose() {
   }
 }
 
-/// The components of a block in which a product is.
+/// The components of a block that contain products.
 static SmallVector<Component> findComponents(Block &block) {
   auto belongs = [&](Operation *op) {
     return op && op->getBlock() == &block &&
@@ -285,7 +286,8 @@ static SmallVector<Component> findComponents(Block &block) {
     if (!belongs(&op))
       continue;
     classes.insert(&op);
-    // A product's operands are another tile; its sum is this one.
+    // A product's operands are other tiles, but its sum is part of the
+    // component.
     for (OpOperand &operand : op.getOpOperands())
       if ((!isa<triton::DotOp>(op) || operand.getOperandNumber() == 2) &&
           belongs(operand.get().getDefiningOp()))

@@ -27,9 +27,9 @@ static SmallVector<Value> collectWritten(scf::ForOp loop) {
   return written;
 }
 
-/// Whether to let Triton load for later iterations. It does not look whether
-/// memory changes meanwhile, has rules of its own for loops of products, and
-/// does not pipeline loops around others.
+/// Whether Triton may load for later iterations. Triton does not check whether
+/// memory changes meanwhile, has its own rules for loops of products, and does
+/// not pipeline outer loops.
 static bool isPipelinable(scf::ForOp loop) {
   SmallVector<Value> written = collectWritten(loop);
   WalkResult walk = loop.getBody()->walk([&](Operation *op) {
@@ -59,7 +59,7 @@ struct PipelineLoads : autodiff::impl::PipelineLoadsBase<PipelineLoads> {
     if (!isBackward(kernel))
       return;
     const Target &target = Target::of(kernel);
-    // A processor runs two programs at least if they fit.
+    // If they fit, a processor runs at least two programs.
     int64_t programs =
         std::min<int64_t>(programsFor(target, countRegisters(kernel)).most, 2);
     kernel.walk([&](scf::ForOp loop) {

@@ -1,12 +1,11 @@
 //===- PowersOfTwo.cpp - Exponentials as the hardware has them ------------===//
 //
 // GPUs compute powers of two, and flush the smallest ones to zero. For e^x,
-// Triton multiplies by log₂e and keeps these, which takes five instructions on
-// NVIDIA's. A softmax takes e^(x−m) of whole tiles, m being the same for all of
-// a row; of what is that much less than the largest, zero is left.
+// Triton multiplies by log₂e and does not flush, which takes five instructions
+// on NVIDIA's. A softmax computes e^(x−m) for whole tiles with the same m for a
+// row. Terms that small are zero beside the largest one anyway.
 //
-// What is compared bit for bit with something that a forward has computed stays
-// as it is.
+// A value that is compared bit for bit with one of the forward stays as it is.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Dependents.h"
@@ -32,7 +31,7 @@ struct PowersOfTwo : autodiff::impl::PowersOfTwoBase<PowersOfTwo> {
 };
 } // namespace
 
-/// Whether an exponential in float32 is relative to a number for many lanes.
+/// Whether an exponential in float32 is relative to a value that is broadcast.
 static bool isRelative(math::ExpOp op) {
   auto difference = op.getOperand().getDefiningOp<arith::SubFOp>();
   return difference && getElementTypeOrSelf(op.getType()).isF32() &&
@@ -40,7 +39,7 @@ static bool isRelative(math::ExpOp op) {
              difference.getRhs().getDefiningOp());
 }
 
-/// Whether an operation may ask for floats that are equal.
+/// Whether an operation may test floats for equality.
 static bool isTie(Operation *op) {
   return isa<arith::CmpFOp, triton::BitcastOp, arith::BitcastOp>(op);
 }

@@ -7,12 +7,12 @@
 
 namespace mlir::autodiff {
 
-/// The product that is added to a carried value, and to nothing else, by the
-/// loop or by loops in it that hand the sum on; null if there is none.
+/// The product that the loop, or inner loops that pass the sum on, add to a
+/// carried value, as its only use; null if there is none.
 triton::DotOp findSummand(scf::ForOp loop, unsigned index);
 
-/// The loop or branch with products in it that a sum of floats comes from; null
-/// if there is none.
+/// The loop or branch with products that computes a float sum; null if there is
+/// none.
 Operation *findProducts(Value sum);
 
 } // namespace mlir::autodiff

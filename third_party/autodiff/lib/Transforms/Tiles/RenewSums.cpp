@@ -1,12 +1,12 @@
 //===- RenewSums.cpp - Let matrix instructions overlap after a branch -----===//
 //
-// Triton leaves a loop's last products under way until the next iteration, and
-// ptxas executes all of a kernel's one by one if something else may write the
-// registers of their sum meanwhile (C7515). Where a loop may not run, that is
-// what sums start from: written on the way around the loop, or before, as LLVM
-// likes. So each loop gets a branch, in which its products end. And where
-// another loop goes on with the sum, it starts from that plus a zero which only
-// the host knows: an addition in which both ways meet.
+// Triton leaves a loop's last products running until the next iteration. If
+// something else may write the registers of their sum meanwhile, ptxas
+// serializes all products of a kernel (C7515). The initial value of a sum is
+// such a write if the loop may not run: it is written on the path around the
+// loop, or before, as LLVM prefers. So each loop gets a branch, in which its
+// products end. If another loop continues the sum, it starts from the sum plus
+// a zero that only the host knows: an addition in which both paths meet.
 //
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
@@ -21,7 +21,7 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Puts a loop in a branch that is taken if it runs.
+/// Puts a loop into a branch that is taken if it runs.
 static void guard(scf::ForOp loop) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();

@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// Writes the kernel whose values have the resizes that are needed.
+/// Emits the kernel in which values have the resizes that are needed
+/// (TileResizes.h).
 class ResizedKernel {
 public:
   ResizedKernel(triton::FuncOp source, const TileResizes &resizes)
@@ -188,7 +189,8 @@ void ResizedKernel::emitLoop(scf::ForOp op, OpBuilder &b) {
   emitYield(*op.getBody(), kept, op, inside);
 }
 
-/// What is shorter in the loop but was computed before it.
+/// Emits the shorter parts of values that the old kernel computes before the
+/// loop.
 void ResizedKernel::emitShortened(OpBuilder &b) {
   source.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == loop)

@@ -4,20 +4,19 @@
 
 namespace mlir::autodiff {
 
-/// A copy of `kernel` after it in which each program does the work of `factor`
-/// neighbours along `place`, a result of its autodiff.programs: tiles along
-/// which positions go on where those of the neighbour end become longer. It is
-/// right for launches in which `factor` divides the extent and the expressions
-/// added to `conditions` are not zero. Null if anything else depends on the
-/// place.
+/// A copy of `kernel`, behind it, in which each program does the work of
+/// `factor` neighbours along `place`, a result of its autodiff.programs. Tiles
+/// become longer where a neighbour's positions continue. The copy is valid for
+/// launches in which `factor` divides the extent, and the expressions added to
+/// `conditions` are not zero. Null if anything else depends on the place.
 triton::FuncOp widenTiles(triton::FuncOp kernel, OpResult place,
                           unsigned factor,
                           SmallVectorImpl<ExprAttr> &conditions);
 
-/// A copy of `kernel` after it in which `loop`, whose iterations add up sums
-/// over tiles, or store tiles with an autodiff.divided axis, runs `factor`
-/// times as often, each time over another part of the tiles. Null if the
-/// iterations do anything else with them.
+/// A copy of `kernel`, behind it, in which `loop` runs `factor` times as often,
+/// each time on another part of its tiles. Its iterations add up sums over
+/// tiles, or store tiles with an autodiff.divided axis. Null if they do
+/// anything else with them.
 triton::FuncOp narrowTiles(triton::FuncOp kernel, scf::ForOp loop,
                            unsigned factor);
 

@@ -1,14 +1,13 @@
 //===- SplitMasks.cpp - Masks where they let everything through -----------===//
 //
-// Causal masks, windows and tails leave whole blocks as they are, but for those
-// at an edge. Where a comparison of a number of the iteration with lanes of a
-// tile selects, it holds in all lanes from some iteration on, or up to one. The
-// loop is divided there: one for the iterations before, one without these
-// comparisons, and one for those behind. Together they have the iterations of
-// the loop, in order.
+// Causal masks, windows and tails only affect blocks at an edge. If a selection
+// compares the iteration's number with lanes of a tile, the comparison holds in
+// all lanes from some iteration on, or up to one. The loop is split there: one
+// loop for the iterations before, one without the comparisons, and one for
+// those behind. Together they run the same iterations, in order.
 //
-// Where one loop goes on with the sums of another, the kernel's author has done
-// that. In loops in others it does not pay (docs/decisions/split-masks.md).
+// If one loop continues the sums of another, the kernel's author has split it
+// already. In inner loops, it does not pay (docs/decisions/split-masks.md).
 //
 //===----------------------------------------------------------------------===//
 #include "ProductSums.h"
@@ -34,7 +33,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A comparison, and what is not negative where it holds.
+/// A comparison, and an expression that is not negative where it holds.
 struct Mask {
   arith::CmpIOp compare;
   IterationRange margin;
@@ -63,7 +62,7 @@ private:
 };
 } // namespace
 
-/// Whether a condition decides what a selection takes.
+/// Whether a condition selects.
 static bool selects(Value condition) {
   return llvm::any_of(condition.getUsers(), [](Operation *user) {
     if (isa<arith::AndIOp, triton::BroadcastOp, triton::ExpandDimsOp>(user))
@@ -104,7 +103,7 @@ Value Split::getIterations(Value from, int64_t slack) {
   return make<arith::DivSIOp>(rounded, constant(step));
 }
 
-/// The induction variable of an iteration.
+/// The induction variable of iteration number `iteration`.
 Value Split::getStart(Value iteration) {
   Value start =
       make<arith::AddIOp>(widen(loop.getLowerBound()),
@@ -136,8 +135,8 @@ scf::ForOp Split::append(Value lower, Value upper, ValueRange inits,
 }
 
 void Split::apply() {
-  // Margins grow, or fall, with the induction variable: they are not negative
-  // from one of its values on, or below another one.
+  // The difference of the comparison's sides increases, or decreases, with the
+  // induction variable: it is not negative from some value on, or up to one.
   Value most = getIterations(widen(loop.getUpperBound()), 0);
   Value first, end;
   for (const Mask &mask : masks) {
@@ -175,7 +174,7 @@ void Split::apply() {
   loop.erase();
 }
 
-/// The loops that go on with sums of products, and those that these are of.
+/// The loops that continue sums of products of other loops, and those others.
 static SmallVector<scf::ForOp> findDivided(ArrayRef<scf::ForOp> loops) {
   SmallVector<scf::ForOp> found;
   for (scf::ForOp loop : loops)

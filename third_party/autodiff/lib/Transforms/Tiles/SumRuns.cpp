@@ -1,9 +1,10 @@
 //===- SumRuns.cpp - One addition for neighbours that share an address ----===//
 //
-// Lanes of a tile whose positions p have the same quotient p / d, pixels of a
-// channel, add to the same element, one after the other. If there are few such
-// runs in a tile, which only the program can tell, they are summed first. From
-// the position p₀ of the first lane to p₁ of the last:
+// Lanes of a tile with the same quotient p / d of their position p (the pixels
+// of a channel) add to the same element. They are neighbours. If a tile has
+// only few quotients, which the program finds out when it runs, the lanes of
+// each are summed first. From the position p₀ of the first lane to p₁ of the
+// last:
 //
 //   for q in p₀ / d … p₁ / d: add(address(q), Σ value where p / d = q)
 //
@@ -30,7 +31,7 @@ struct SumRuns : autodiff::impl::SumRunsBase<SumRuns> {
 };
 } // namespace
 
-/// The sum of `values` along the last axis, and whether any of `flags` is one.
+/// The sum of `values` along the last axis, and whether any of `flags` is true.
 static std::pair<Value, Value> sumLastAxis(OpBuilder &b, Location loc,
                                            Value values, Value flags) {
   auto type = cast<RankedTensorType>(values.getType());
@@ -49,7 +50,7 @@ static std::pair<Value, Value> sumLastAxis(OpBuilder &b, Location loc,
   return {reduce->getResult(0), reduce->getResult(1)};
 }
 
-/// The sum of `values` in lanes of the run, and whether there are any.
+/// The sum of `values` in the lanes of one quotient, and whether there are any.
 static std::pair<Value, Value> sumOfRun(OpBuilder &b, Location loc,
                                         Value values, Value isRun) {
   Type type = values.getType();
@@ -62,16 +63,15 @@ static std::pair<Value, Value> sumOfRun(OpBuilder &b, Location loc,
   return {sum, arith::TruncIOp::create(b, loc, b.getI1Type(), any)};
 }
 
-/// What the first of all lanes has; null where that takes more than arithmetic.
-/// If some tiles are `known`, they are taken to be that in the first lanes of
-/// the first axis.
+/// The value in the very first lane; null if that needs more than arithmetic.
+/// `known` has the values of some tiles in the first lanes of the first axis.
 static Value getFirst(OpBuilder &b, Value tile, const IRMapping &known = {}) {
   while (tile && isa<RankedTensorType>(tile.getType()))
     tile = getFirstLane(b, tile, 0, known);
   return tile;
 }
 
-/// Adds what lanes with quotient `number` add, at once.
+/// Adds the contributions of lanes with quotient `number` at once.
 static void addRun(OpBuilder &b, triton::AtomicRMWOp op, Value quotient,
                    Value number) {
   Location loc = op.getLoc();
@@ -100,7 +100,7 @@ static void sumRuns(triton::AtomicRMWOp op, Operation *quotient) {
   Value first = getFirst(b, number);
   Value position = getFirst(b, quotient->getOperand(0));
   Value divisor = getFirst(b, quotient->getOperand(1));
-  // An address that the first quotient gives, others give, too.
+  // The address must be computable from any quotient.
   if (!first || !position || !divisor || !getFirst(b, op.getPtr()))
     return;
   Value end = addInteger(Tile(b, loc, position), getPositionSpan(quotient));

@@ -28,7 +28,7 @@ private:
 };
 } // namespace
 
-/// Whether a value is a tile that cannot be made again from indices alone.
+/// Whether a value is a tile that cannot be recomputed from indices alone.
 bool Relation::isComputed(Value value) const {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
   if (!tile || matchPattern(value, m_Constant()) ||

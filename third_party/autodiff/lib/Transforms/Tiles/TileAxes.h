@@ -7,17 +7,16 @@
 
 namespace mlir::autodiff {
 
-/// An axis of each of some tiles. Where one of them is divided, so are the
-/// others, for operations make parts of their results of parts of their
-/// operands.
+/// One axis of each of some tiles. If one tile is divided along it, so are the
+/// others: operations compute parts of results from parts of operands.
 using RelatedAxes = llvm::MapVector<Value, unsigned>;
 
-/// The axes of the tiles that a block computes with, related ones together;
-/// without those of which a tile has two. What can be made again in any part,
-/// such as indices, relates nothing.
+/// The axes of the tiles that a block computes with, in groups of related ones.
+/// Groups with two axes of the same tile are left out. Values that are cheap to
+/// compute for any part, such as indices, do not relate axes.
 SmallVector<RelatedAxes> collectRelatedAxes(Block &block);
 
-/// How long these axes are; 0 if there are none.
+/// The length of these axes; 0 if there are none.
 int64_t getLength(const RelatedAxes &axes);
 
 } // namespace mlir::autodiff

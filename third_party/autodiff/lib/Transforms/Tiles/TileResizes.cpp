@@ -33,7 +33,7 @@ LogicalResult TileResizes::noteSize(Value value, Resize resize) {
                  (isWidening() || size % factor == 0));
 }
 
-/// Zero is a part of zero.
+/// A part of a zero tile is zero.
 Resize TileResizes::simplify(Value value, Resize resize) {
   return resize == kSummand && matchPattern(value, m_AnyZeroFloat()) ? kSame
                                                                      : resize;
@@ -120,7 +120,7 @@ LogicalResult TileResizes::needYielded(scf::IfOp op, unsigned number,
       succeeded(need(op, op.elseYield().getOperand(number), resize)));
 }
 
-/// The resizes of operands that make a part of the result.
+/// The resizes of operands for which the result is one of several summands.
 static Resizes resizesOfSummand(Operation *op) {
   auto reduce = dyn_cast<triton::ReduceOp>(op);
   if (reduce && (op->getNumOperands() != 1 ||
@@ -138,7 +138,7 @@ static Resizes resizesOfSummand(Operation *op) {
   return std::nullopt;
 }
 
-/// The resizes of operands that make the result with another length of an axis.
+/// The resizes of operands for which an axis of the result has another length.
 static Resizes resizesOfAxis(Operation *op, Resize axis) {
   SmallVector<Resize> resizes(op->getNumOperands(), kSame);
   DenseElementsAttr elements;
@@ -159,7 +159,7 @@ static Resizes resizesOfAxis(Operation *op, Resize axis) {
     return std::nullopt;
   for (auto [use, resize] : llvm::zip_equal(op->getOpOperands(), resizes)) {
     auto map = triton::AxisMap::of(use);
-    // A new axis is one long.
+    // An inserted axis has length one.
     if (!map || map->isMixed() ||
         map->ofResult(axis) == triton::AxisMap::Kind::New)
       return std::nullopt;
@@ -184,7 +184,7 @@ Resizes TileResizes::ofOperands(Operation *op, Resize resize) {
 LogicalResult TileResizes::needOperands(OpResult result, Resize resize) {
   Operation *op = result.getOwner();
   unsigned number = result.getResultNumber();
-  // Parts and shorter tiles exist in the loop only.
+  // Summands and shorter tiles only exist in the loop.
   bool isOutside = loop && !loop->isProperAncestor(op);
   if (isOutside && resize != kSame &&
       (resize == kSummand || isa<scf::ForOp, scf::IfOp>(op)))
@@ -212,7 +212,7 @@ LogicalResult TileResizes::needOperands(BlockArgument argument, Resize resize) {
   auto inner = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
   if (!inner || argument.getArgNumber() == 0)
     return success(resize == kSame);
-  // In the loop that goes over parts, a sum is only added to.
+  // In the loop over parts, a carried sum may only be added to.
   bool isOutside = loop && !loop->isProperAncestor(inner);
   if (inner == loop ? resize != kSummand
                     : resize == kSummand || (isOutside && resize != kSame))
@@ -245,7 +245,7 @@ LogicalResult TileResizes::collect() {
 // One index
 //===----------------------------------------------------------------------===//
 
-/// What may change with the digit.
+/// Collects the values that may change with the digit.
 void TileResizes::collectDependent() {
   dependent.insert(digit);
   size_t before;
@@ -283,7 +283,8 @@ std::optional<LinearForm> TileResizes::formOf(Value value) const {
   return LinearForm::of(value, [&](Value v) { return !dependent.contains(v); });
 }
 
-/// Whether the digit counts for `length` positions along the axis.
+/// Whether the digit has the coefficient `length` times that of the position
+/// along the axis.
 bool TileResizes::isFormOfIndex(const std::optional<LinearForm> &form,
                                 Resize axis, int64_t length) const {
   if (!form)
@@ -299,8 +300,8 @@ bool TileResizes::isFormOfIndex(const std::optional<LinearForm> &form,
 }
 
 /// Whether a value is a function of digit · size + position, and of nothing
-/// else that these determine. What is not a sum of indices is, as its operands
-/// are.
+/// else that depends on these. A value that is no linear form is, if its
+/// operands are.
 bool TileResizes::isOneIndex(Value value, Resize resize) {
   if (resize == kSame)
     return !dependent.contains(value);
@@ -321,7 +322,7 @@ bool TileResizes::isOneIndex(Value value, Resize resize) {
                                  });
 }
 
-/// Whether `op` compares two sums of indices whose difference is one.
+/// Whether `op` compares two linear forms whose difference is such a function.
 bool TileResizes::comparesIndex(Operation *op, Resize resize) const {
   auto compare = dyn_cast<arith::CmpIOp>(op);
   if (!compare || resize < 0 ||
@@ -332,7 +333,7 @@ bool TileResizes::comparesIndex(Operation *op, Resize resize) const {
   return lhs && rhs && isFormOfIndex(*lhs - *rhs, resize, size);
 }
 
-/// The axis along which the addresses of a neighbour follow.
+/// The axis along which a neighbour's addresses continue.
 std::optional<Resize> TileResizes::axisOf(Value pointer) {
   auto tile = dyn_cast<RankedTensorType>(pointer.getType());
   std::optional<LinearForm> form = formOf(pointer);
@@ -346,7 +347,7 @@ std::optional<Resize> TileResizes::axisOf(Value pointer) {
   return std::nullopt;
 }
 
-/// A position times a stride must not overflow where the tile is longer.
+/// The product of a position and a stride must not overflow in a longer tile.
 bool TileResizes::noteProduct(arith::MulIOp op, Resize axis) {
   std::optional<LinearForm> form = formOf(op.getResult());
   std::optional<ScalarExpr> stride =

@@ -1,15 +1,17 @@
 //===- TileResizes.h - How values of a kernel change with tiles -*- C++ -*-===//
 //
-// Two theorems about a number, the digit, that tells neighbours apart.
+// How tiles of a kernel can get longer or shorter. The *digit* is the number
+// that differs between neighbouring programs, or iterations.
 //
-// Longer tiles: where a value is a function of digit · size + position along an
-// axis, the tiles of `factor` neighbours are one tile. Integers have to be such
-// sums (LinearForm), and so has what a comparison compares; whatever is
-// computed from them elementwise, loaded, or multiplied then is, too.
+// Longer tiles: if a value is a function of digit · size + position along an
+// axis, the tiles of `factor` neighbours are one longer tile. Integers, and the
+// operands of comparisons, have to be linear forms (LinearForm.h) of this kind.
+// Values that are computed from these elementwise, by loads, or by products
+// then are such functions, too.
 //
-// Shorter tiles: a part of a tile along an axis depends on that part of its
-// operands. What is summed over the axis is the sum over the parts, if an
-// iteration only adds it to what the loop carries.
+// Shorter tiles: a part of a tile along an axis only depends on that part of
+// its operands. A sum over the axis is the sum over the parts, if an iteration
+// only adds it to a carried value.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_LIB_TRANSFORMS_TILES_TILERESIZES_H
@@ -20,34 +22,33 @@
 
 namespace mlir::autodiff {
 
-/// How a value of the new kernel stands for one of the old kernel: an axis that
-/// has another length, or one of these.
+/// How a value of the new kernel corresponds to one of the old kernel: the
+/// number of an axis that has another length, or one of the constants below.
 using Resize = int;
 constexpr Resize kSame = -1;
-/// One of several summands.
+/// It is one of several summands of the old value.
 constexpr Resize kSummand = -2;
 
 using Resizes = std::optional<SmallVector<Resize>>;
 
-/// The resizes in which a kernel with longer or shorter tiles needs the values
-/// of a kernel.
+/// The resizes in which the new kernel needs the values of the old one.
 class TileResizes {
 public:
-  /// The digit is a place of the programs, whose neighbours are joined, or the
-  /// induction variable of a loop, whose iterations are divided. What such a
-  /// loop stores is divided along `storedAxis`.
+  /// The digit is a result of autodiff.programs, whose neighbours are joined,
+  /// or the induction variable of a loop, whose iterations are divided. In the
+  /// second case, tiles that the loop stores are divided along `storedAxis`.
   TileResizes(triton::FuncOp source, Value digit, unsigned factor)
       : source(source), digit(digit), factor(factor),
         loop(isa<BlockArgument>(digit)
                  ? cast<scf::ForOp>(digit.getParentBlock()->getParentOp())
                  : scf::ForOp()) {}
 
-  /// Starts from what the kernel stores. Fails if the theorem does not hold.
+  /// Starts from the kernel's stores. Fails if tiles cannot be resized.
   LogicalResult collect();
 
   Value getDigit() const { return digit; }
   unsigned getFactor() const { return factor; }
-  /// The loop whose iterations are divided, null where tiles become longer.
+  /// The loop whose iterations are divided; null if tiles become longer.
   scf::ForOp getLoop() const { return loop; }
   bool isWidening() const { return !loop; }
   /// The length of tiles in the new kernel.
@@ -60,16 +61,16 @@ public:
   llvm::SmallSetVector<Resize, 2> ofResults(Operation *op) const {
     return needed.lookup(op);
   }
-  /// The resize of a result of a loop or branch; none if nobody needs it.
+  /// The resize of a result of a loop or branch; none if it is not needed.
   std::optional<Resize> ofCarried(Operation *op, unsigned number) const;
   Resize ofStore(Operation *op) const { return stores.lookup(op); }
-  /// Whether `op` writes tiles to memory, and nothing comes of it.
+  /// Whether `op` writes tiles to memory, and has no result that is used.
   static bool isStore(Operation *op);
 
-  /// The resizes of operands that make a result of this resize; none if none
-  /// do.
+  /// The resizes of operands for which a result has this resize; none if that
+  /// is impossible.
   static Resizes ofOperands(Operation *op, Resize resize);
-  /// The resize in which `value` is there where it is needed in `resize`.
+  /// The resize that `value` really has if it is needed in `resize`.
   static Resize simplify(Value value, Resize resize);
 
 private:
@@ -96,7 +97,7 @@ private:
   unsigned factor;
   scf::ForOp loop;
 
-  /// What may change with the digit.
+  /// Values that may change with the digit.
   llvm::DenseSet<Value> dependent;
   int64_t size = 0; // of tiles, in the old kernel
   llvm::DenseSet<std::pair<Value, Resize>> visited;
