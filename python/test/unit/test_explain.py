@@ -7,6 +7,8 @@ from pathlib import Path
 import gradients
 import pytest
 import torch
+import triton
+import triton.language as tl
 from gradients import differentiated, random_tensor
 from kernels import cross_entropy as ce
 from kernels import elementwise as ew
@@ -153,3 +155,30 @@ def test_before_the_first_call(device):
     op = differentiated(mm.matmul_kernel, mm.matmul)
     a, b = random_tensor(64, 64, device=device), random_tensor(64, 96, device=device)
     assert "sums over program_id(1)" in op.explain(a, b)
+
+
+@triton.jit
+def shared_by_three_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i // 3, mask=i < n)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+@pytest.mark.parametrize("n", [999, 1000])
+def test_why_positions_are_not_taken_apart(device, n):
+    """What a launch breaks that the offered plan assumes is said, with the user's names."""
+
+    def shared(kernel, x):
+        y = torch.empty(n, device=device)
+        kernel[(triton.cdiv(n, 128),)](x, y, n, BLOCK=128)
+        return y
+
+    op = differentiated(shared_by_three_kernel, shared)
+    op(random_tensor(334, device=device))
+    text, load = op.explain(), _line(shared_by_three_kernel, "tl.load")
+    if n % 3:
+        said = f"positions: not taken apart, as at {load}: for that, n has to be a multiple of 3"
+        assert said in text and "atomic adds" in _gradient(text, "x_ptr")
+    else:
+        assert f"positions: taken apart, as at {load}" in text
+        assert "plain stores" in _gradient(text, "x_ptr")

@@ -40,6 +40,7 @@ class Execution:
         self.wanted = wanted
         self.ask = choice.ask
         self.objections = choice.objections
+        self.unsuited = choice.unsuited
         self.facts = facts
         self.planned = planned
         handle = choice.handle

@@ -63,6 +63,7 @@ class _Explanation:
         self._names = names
         self._plan = plan
         self._objections = {} if execution is None else execution.objections
+        self._unsuited = [] if execution is None else self._breaks(execution)
         self._wanted = () if execution is None else execution.wanted
         self._planned = None if execution is None else execution.planned
         # Sizes are known after a launch.
@@ -102,6 +103,7 @@ class _Explanation:
                 "others come, a backward for all computes again what is not saved for it"
             )
         lines += [] if plan.launch is None else self._launch(plan.launch)
+        lines += self._unsuited
         lines += [self._kernel(n, kernel) for n, kernel in enumerate(plan.backward)]
         for gradient in plan.gradients:
             lines += self._gradient(gradient)
@@ -135,6 +137,28 @@ class _Explanation:
             place = _place(launch.unraveled)
             lines.append(f"  positions: taken apart, as at {place}, in tiles of {lengths}")
         return lines
+
+    def _breaks(self, execution) -> list[str]:
+        """Return why the launch is not for a plan that would take it apart."""
+        launch, facts = execution.unsuited, execution.facts
+        if launch is None or not (launch.unraveled or launch.batched):
+            return []
+        what, place = "loops: not in one tile", launch.batched
+        if launch.unraveled:
+            what, place = "positions: not taken apart", [launch.unraveled]
+        broken = " and ".join(map(self._limit, launch.broken(facts.scalars, facts.grid)))
+        reason = f"for that, {broken}" if broken else "programs of this launch would overlap"
+        return [f"  {what}, as at {_places(place)}: {reason}"]
+
+    def _limit(self, expr) -> str:
+        """Return in words what an expression says that must not be negative."""
+        if expr[0] != "sub":
+            return f"{self._expr(expr)} has to be at least 0"
+        most, limited = expr[1:]
+        if most == 0 and isinstance(limited, list) and limited[0] == "rem":
+            number, divisor = map(self._expr, limited[1:])
+            return f"{number} has to be a multiple of {divisor}"
+        return f"{self._expr(limited)} has to be at most {self._expr(most)}"
 
     def _kernel(self, n: int, kernel) -> str:
         text = f"  backward kernel: {kernel.name}{self._programs(kernel)}"

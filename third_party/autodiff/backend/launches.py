@@ -54,7 +54,11 @@ class Launch:
 
     def replaced(self, args, grid) -> tuple[int, int, int] | None:
         """Return the grid for a launch of the user's; None if it would not do the same."""
-        if any(evaluate(e, args, grid) < 0 for e in self.assumed):
+        if self.broken(args, grid):
             return None
         programs = tuple(evaluate(e, args, grid) for e in self.grid)
         return programs if all(c.holds(args, programs) for c in self.checks) else None
+
+    def broken(self, args, grid) -> list:
+        """Return the expressions that must not be negative, and are, for a launch of the user's."""
+        return [e for e in self.assumed if evaluate(e, args, grid) < 0]

@@ -18,6 +18,7 @@ from .cache import plan_for
 from .errors import AutodiffError, PlanError
 from .execution import Execution
 from .facts import FactKey, Facts
+from .launches import Launch
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialize import Specialization
 from .tapes import default_limit
@@ -33,7 +34,8 @@ class Choice(NamedTuple):
     """A plan that suits a launch, the facts of the launch that it is for, and the request.
 
     `scalars` are the arguments that the choice depends on, `objections` the reasons, by argument,
-    why checks of gradients failed before.
+    why checks of gradients failed before. `unsuited` is how a plan would have rearranged the launch
+    that was asked for before, None if there was none that this launch breaks an assumption of.
     """
 
     handle: Handle
@@ -41,6 +43,7 @@ class Choice(NamedTuple):
     ask: Ask
     scalars: frozenset[int]
     objections: dict[int, str]
+    unsuited: Launch | None = None
 
 
 class KernelState:
@@ -137,6 +140,7 @@ class KernelState:
         scalars: set[int] = set()
         asked: set[Ask] = set()
         objections: dict[int, str] = {}
+        unsuited = None
         forbidden = self._atomics == FORBIDDEN
         while ask not in asked:
             asked.add(ask)
@@ -145,10 +149,14 @@ class KernelState:
             case = Case(handle, facts, forbidden, self.tape_limit(facts.device))
             found = case.next()
             if not found:
-                return Choice(case.handle, case.facts, ask, frozenset(scalars), objections)
+                return Choice(
+                    case.handle, case.facts, ask, frozenset(scalars), objections, unsuited
+                )
             if any(entry.key is None for entry in found):
                 raise determinism.refused(self.spec, handle.plan, case.failed, case.repeated)
             objections |= case.failed_among(found)
+            if any(entry.fails == "launch" for entry in found):
+                unsuited = handle.plan.launch
             ask = ask.changed(case.changes(found))
         raise PlanError(f"kernel {self.spec.name!r}: plans say to ask for what was asked before")
 
