@@ -30,8 +30,9 @@ using FunctionPartial = Tile (*)(Tile t, const Application &f);
 struct Function {
   /// The formula that the documentation shows.
   std::string formula;
-  /// One for each operand, null for zero. Empty: the result is piecewise
-  /// constant.
+  /// One for each operand, null for an integer. (A float whose derivative is
+  /// zero has one that returns zeros.) If there are none at all, the result is
+  /// piecewise constant.
   SmallVector<FunctionPartial> partials;
 };
 
