@@ -37,20 +37,3 @@ mlir::autodiff::collectOwnUses(triton::FuncOp backward) {
           own.erase(argument);
   return own;
 }
-
-SmallVector<triton::FuncOp> mlir::autodiff::getUnscheduled(ModuleOp module) {
-  SmallVector<triton::FuncOp> kernels = getBackwards(module);
-  llvm::erase_if(
-      kernels, [](triton::FuncOp kernel) { return !getGrid(kernel).empty(); });
-  return kernels;
-}
-
-llvm::DenseMap<unsigned, Operation *>
-mlir::autodiff::collectSites(triton::FuncOp primal) {
-  llvm::DenseMap<unsigned, Operation *> sites;
-  primal.walk([&](Operation *op) {
-    if (auto site = op->getAttrOfType<IntegerAttr>(kSiteAttr))
-      sites[site.getInt()] = op;
-  });
-  return sites;
-}

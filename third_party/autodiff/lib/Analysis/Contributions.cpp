@@ -1,7 +1,6 @@
 //===- Contributions.cpp - What kernels add to gradients ------------------===//
 #include "autodiff/Analysis/Contributions.h"
 
-#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Support/State.h"
@@ -119,9 +118,11 @@ GradientUses Contributions::ownedBy(triton::FuncOp backward) {
   return own;
 }
 
-Operation *Contributions::getSite(unsigned number) {
+SmallVector<Operation *>
+Contributions::getStores(ArrayRef<UpstreamOp> upstreams) {
   update();
-  return sites.at(number);
+  return llvm::map_to_vector(
+      upstreams, [&](UpstreamOp op) { return sites.at(op.getSite()); });
 }
 
 ArrayRef<ScalarExpr> Contributions::getDigits() {
@@ -156,4 +157,38 @@ Contributions::ofAll(ArrayRef<Contribution> contributions) {
 ReasonOr<AccessSpace>
 Contributions::findFor(ArrayRef<Contribution> contributions) {
   return spaces.findFor(getLoads(contributions));
+}
+
+ReasonOr<AccessSpace> Contributions::findFor(ArrayRef<UpstreamOp> upstreams) {
+  return spaces.findFor(getStores(upstreams));
+}
+
+SmallVector<ReachAttr>
+Contributions::findReaches(ArrayRef<Contribution> contributions) {
+  SmallVector<ReachAttr> reaches;
+  llvm::DenseSet<Operation *> seen;
+  for (Operation *load : getLoads(contributions)) {
+    if (!seen.insert(load).second)
+      continue;
+    std::optional<AccessSpace> space = spaces.reachOf(load);
+    reaches.push_back(space ? space->toReach() : ReachAttr());
+  }
+  return reaches;
+}
+
+SmallVector<triton::FuncOp> mlir::autodiff::getUnscheduled(ModuleOp module) {
+  SmallVector<triton::FuncOp> kernels = getBackwards(module);
+  llvm::erase_if(
+      kernels, [](triton::FuncOp kernel) { return !getGrid(kernel).empty(); });
+  return kernels;
+}
+
+llvm::DenseMap<unsigned, Operation *>
+mlir::autodiff::collectSites(triton::FuncOp primal) {
+  llvm::DenseMap<unsigned, Operation *> sites;
+  primal.walk([&](Operation *op) {
+    if (auto site = op->getAttrOfType<IntegerAttr>(kSiteAttr))
+      sites[site.getInt()] = op;
+  });
+  return sites;
 }

@@ -2,9 +2,7 @@
 #ifndef AUTODIFF_ANALYSIS_ARGUMENTUSES_H
 #define AUTODIFF_ANALYSIS_ARGUMENTUSES_H
 
-#include "autodiff/Dialect/Autodiff.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
-#include <map>
+#include "autodiff/Analysis/Contributions.h"
 
 namespace mlir::autodiff {
 
@@ -21,13 +19,6 @@ std::map<unsigned, ArgumentUse> collectUses(triton::FuncOp backward);
 /// backward kernels of its module. What others add to it later (a remainder)
 /// changes nothing for this one.
 std::map<unsigned, ArgumentUse> collectOwnUses(triton::FuncOp backward);
-
-/// The backward kernels on the forward's grid: what the forward's addresses
-/// say, they say about these.
-SmallVector<triton::FuncOp> getUnscheduled(ModuleOp module);
-
-/// The primal's loads, stores and atomics by site.
-llvm::DenseMap<unsigned, Operation *> collectSites(triton::FuncOp primal);
 
 } // namespace mlir::autodiff
 

@@ -84,8 +84,8 @@ public:
   /// others add to it later (a remainder) changes nothing for this one.
   GradientUses ownedBy(triton::FuncOp kernel);
 
-  /// The primal's access of this number.
-  Operation *getSite(unsigned number);
+  /// The primal's stores whose cotangents are taken.
+  SmallVector<Operation *> getStores(ArrayRef<UpstreamOp> upstreams);
   /// The numbers that program ids of the primal are made of.
   ArrayRef<ScalarExpr> getDigits();
 
@@ -95,6 +95,9 @@ public:
   /// The space of all of these, see AccessSpace.
   ReasonOr<AccessSpace> ofAll(ArrayRef<Contribution> contributions);
   ReasonOr<AccessSpace> findFor(ArrayRef<Contribution> contributions);
+  ReasonOr<AccessSpace> findFor(ArrayRef<UpstreamOp> upstreams);
+  /// What the sites of these reach, each once; null where no launch knows.
+  SmallVector<ReachAttr> findReaches(ArrayRef<Contribution> contributions);
 
   /// Keeps what there is until somebody asks for it.
   bool isInvalidated(const AnalysisManager::PreservedAnalyses &) {
@@ -114,6 +117,13 @@ private:
   llvm::DenseMap<unsigned, Operation *> sites;
   std::optional<SmallVector<ScalarExpr>> digits;
 };
+
+/// The backward kernels on the forward's grid: what the forward's addresses
+/// say, they say about these.
+SmallVector<triton::FuncOp> getUnscheduled(ModuleOp module);
+
+/// The primal's loads, stores and atomics by site.
+llvm::DenseMap<unsigned, Operation *> collectSites(triton::FuncOp primal);
 
 } // namespace mlir::autodiff
 
