@@ -5,14 +5,14 @@
 
 #include "Handover.h"
 #include "ParallelLoop.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 
 namespace mlir::autodiff {
 
 /// What an iteration adds to the gradient of one argument.
 struct LoopAccumulate {
-  AccumulateOp op;
-  triton::LoadOp load; // the primal's
+  Contribution op;
   ParallelLoop loop;
 };
 
