@@ -8,6 +8,7 @@
 
 #include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Transforms/Needs.h"
 #include "mlir/Pass/Pass.h"
 
 using namespace mlir;
@@ -66,6 +67,9 @@ void PrintContributions::print(Contribution contribution, bool isOwned) {
 }
 
 void PrintContributions::runOnOperation() {
+  if (failed(checkNeeds(getArgument(), getOperation(),
+                        {Need::Kernel, Need::OneBlock, Need::Backward})))
+    return signalPassFailure();
   auto &all = getAnalysis<Contributions>();
   for (triton::FuncOp kernel : getBackwards(getOperation())) {
     GradientUses owned = all.ownedBy(kernel);

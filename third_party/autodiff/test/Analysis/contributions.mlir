@@ -2,6 +2,7 @@
 // RUN: split-file %s %t
 // RUN: %contributions -split-input-file -verify-diagnostics %t/derived.mlir -o /dev/null
 // RUN: triton-autodiff-opt -print-contributions %t/kernels.mlir -o /dev/null 2>&1 | FileCheck %t/kernels.mlir
+// RUN: triton-autodiff-opt -print-contributions -canonicalize -print-contributions %t/changed.mlir -o /dev/null 2>&1 | FileCheck %t/changed.mlir
 
 //--- derived.mlir
 
@@ -67,6 +68,33 @@ tt.func @loop(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32, %m: i32) {
   %place = arith.muli %id, %m : i32
   %o = arith.addi %place, %other : i32
   %qy = tt.addptr %py, %o : !tt.ptr<f32>, i32
+  tt.store %qy, %all : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// Iterations go on with what the one before has left: they have an order.
+tt.func @ordered(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %one = arith.constant 1.0 : f32
+  %id = tt.get_program_id x : i32
+  %row = arith.muli %id, %n : i32
+  %all = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %one) -> (f32) : i32 {
+    %o = arith.addi %row, %j : i32
+    %qx = tt.addptr %px, %o : !tt.ptr<f32>, i32
+    // expected-remark @below {{domain: '!tt.ptr<f32>', an ordered loop, its site in a loop}}
+    // expected-remark @below {{elements: exactly #autodiff.check<distinct 0 at 0 [<arg2 x [<1 x grid0>]>, <1 x [<1 x max(arg2, 0)>]>,}}
+    // expected-remark @below {{shared: owned by one}}
+    // expected-remark @below {{guards: no mask, 0 branches}}
+    // expected-remark @below {{gradient: of argument 0, this kernel's alone}}
+    %x = tt.load %qx : !tt.ptr<f32>
+    %s = math.sin %acc : f32
+    %next = arith.mulf %s, %x : f32
+    scf.yield %next : f32
+  }
+  %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
   tt.store %qy, %all : !tt.ptr<f32>
   tt.return
 }
@@ -147,6 +175,35 @@ module {
     autodiff.accumulate %p, %one {argument = 0 : i32, site = 0 : i32} : !tt.ptr<f32>, f32
     // CHECK: remark: gradient: of argument 1, other kernels add to it
     autodiff.accumulate %q, %one remainder {argument = 1 : i32, site = 1 : i32} : !tt.ptr<f32>, f32
+    tt.return
+  }
+}
+
+//--- changed.mlir
+
+// A pass in between changes the kernel: programs no longer load by rows of 8,
+// and their number is one number.
+// CHECK: remark: shared: by programs along div(pid0, 8), by programs along rem(pid0, 8), owned by several
+// CHECK: remark: shared: by programs along pid0, owned by several
+module {
+  tt.func @kernel(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>) {
+    %c8 = arith.constant 8 : i32
+    %id = tt.get_program_id x : i32
+    %row = arith.divsi %id, %c8 : i32
+    %column = arith.remsi %id, %c8 : i32
+    %pr = tt.addptr %q, %row : !tt.ptr<f32>, i32
+    %unused = tt.load %pr : !tt.ptr<f32>
+    %pc = tt.addptr %q, %column : !tt.ptr<f32>, i32
+    %unused2 = tt.load %pc : !tt.ptr<f32>
+    %x = tt.load %p {autodiff.site = 0 : i32} : !tt.ptr<f32>
+    %pq = tt.addptr %q, %id : !tt.ptr<f32>, i32
+    tt.store %pq, %x {autodiff.site = 1 : i32} : !tt.ptr<f32>
+    tt.return
+  }
+  tt.func @kernel_bwd(%p: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 0>})
+      attributes {autodiff.role = "backward"} {
+    %one = arith.constant 1.0 : f32
+    autodiff.accumulate %p, %one {argument = 0 : i32, site = 0 : i32} : !tt.ptr<f32>, f32
     tt.return
   }
 }
