@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PrintAxes.h"
+#include "PrintContributions.h"
 #include "autodiff/InitAll.h"
 #include "autodiff/Support/CheckText.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -74,6 +75,7 @@ int main(int argc, char **argv) {
                   mlir::memref::MemRefDialect, mlir::tensor::TensorDialect>();
   mlir::autodiff::registerAllPasses();
   mlir::triton::registerPrintAxes();
+  mlir::autodiff::registerPrintContributions();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "Triton-Autodiff's pass driver\n", registry);
   std::string message;

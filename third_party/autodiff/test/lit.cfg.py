@@ -21,6 +21,7 @@ def differentiate(*options):
 
 config.substitutions += [
     ("%differentiate", differentiate()),
+    ("%contributions", differentiate("until=autodiff-count-up") + " -print-contributions"),
     ("%interchange", differentiate("until=autodiff-interchange")),
     ("%merge", differentiate("until=autodiff-merge-contributions")),
     ("%nests", differentiate("until=autodiff-merge-nests")),

@@ -1,7 +1,7 @@
 //===- Needs.cpp - What a pass needs of a module --------------------------===//
 #include "autodiff/Transforms/Needs.h"
 
-#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Transforms/Passes.h"
 

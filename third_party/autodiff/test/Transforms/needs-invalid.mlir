@@ -107,6 +107,25 @@ module {
 
 // -----
 
+// What an atomic operation reads is not differentiated.
+module {
+  tt.func public @kernel(%x: !tt.ptr<f32>) {
+    %true = arith.constant true
+    %one = arith.constant 1.0 : f32
+    %v = tt.atomic_rmw fadd, relaxed, gpu, %x, %one, %true {autodiff.site = 0 : i32} : (!tt.ptr<f32>, f32, i1) -> f32
+    tt.return
+  }
+  tt.func public @kernel_bwd(%x: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argument 0>})
+      attributes {autodiff.role = "backward"} {
+    %one = arith.constant 1.0 : f32
+    // expected-error @+1 {{autodiff-persist needs the adjoint of an access that the kernel has}}
+    autodiff.accumulate %x, %one {argument = 0 : i32, site = 0 : i32} : !tt.ptr<f32>, f32
+    tt.return
+  }
+}
+
+// -----
+
 module {
   tt.func public @kernel(%n: i32, %p: !tt.ptr<f32>) {
     %x = tt.load %p {autodiff.site = 0 : i32} : !tt.ptr<f32>

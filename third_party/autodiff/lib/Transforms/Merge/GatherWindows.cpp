@@ -12,10 +12,9 @@
 #include "CommonValues.h"
 #include "Positions.h"
 #include "Programs/Independence.h"
-#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Builders/KernelName.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
@@ -65,12 +64,11 @@ struct GatherWindows : autodiff::impl::GatherWindowsBase<GatherWindows> {
 
   void transform() override;
   void gatherIn(triton::FuncOp kernel);
-  Obstacle gather(ArrayRef<AccumulateOp> accumulates);
+  Obstacle gather(ArrayRef<Contribution> contributions);
   bool canGatherBehind();
   void gatherBehind(ArrayRef<AccumulateOp> gathered);
 
   triton::FuncOp backward;
-  SmallVector<ScalarExpr> digits;
   /// What the backward stores to.
   SmallVector<Value> written;
 };
@@ -116,11 +114,11 @@ static Member measure(AccumulateOp op, ScalarExpr elements,
 /// The windows of contributions to elements that differ by constants; none if
 /// they differ by anything else.
 static ReasonOr<std::vector<Window>>
-findWindows(ArrayRef<AccumulateOp> accumulates, const LinearForm &first,
+findWindows(ArrayRef<Contribution> contributions, const LinearForm &first,
             const Positions &positions) {
   std::vector<Window> windows;
-  for (AccumulateOp op : accumulates) {
-    ReasonOr<LinearForm> form = LinearForm::of(op.getPtr());
+  for (Contribution op : contributions) {
+    ReasonOr<LinearForm> form = op.getForm();
     if (!form)
       return form.why();
     LinearForm between = *form - first;
@@ -128,7 +126,7 @@ findWindows(ArrayRef<AccumulateOp> accumulates, const LinearForm &first,
       return because(op,
                      "elements at {0} and {1} are not as far apart in all "
                      "programs and lanes",
-                     op, accumulates.front());
+                     op, contributions.front());
     ScalarExpr remainder = ScalarExpr::constant(0);
     Member member = measure(op, between.constant, positions, remainder);
     auto window = llvm::find_if(
@@ -501,10 +499,10 @@ static SmallVector<LimitAttr> boundsOf(MLIRContext *context,
 }
 
 /// Makes contributions to overlapping windows one, or leaves them.
-Obstacle GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
-  AccumulateOp last = accumulates.back();
+Obstacle GatherWindows::gather(ArrayRef<Contribution> contributions) {
+  Contribution last = contributions.back();
   auto tile = dyn_cast<RankedTensorType>(last.getPtr().getType());
-  ReasonOr<LinearForm> form = LinearForm::of(last.getPtr());
+  ReasonOr<LinearForm> form = last.getForm();
   if (!form)
     return form.why();
   std::optional<Positions> positions =
@@ -512,14 +510,14 @@ Obstacle GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   if (!positions)
     return because(last, "its address counts iterations, and not only programs "
                          "and lanes");
-  auto windows = findWindows(accumulates, *form, *positions);
+  auto windows = findWindows(contributions, *form, *positions);
   if (!windows)
     return windows.why();
   if (llvm::none_of(*windows, [&](const Window &window) {
         return mayOverlap(window, *positions);
       }))
     return because(last, "what is loaded in {0} places does not overlap",
-                   accumulates.size());
+                   contributions.size());
   auto elements = findElements(*windows, *positions);
   if (!elements)
     return elements.why();
@@ -532,16 +530,10 @@ Obstacle GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
                    "what neighbours contribute cannot be computed here: it "
                    "is not made lane by lane of what is loaded");
   ReasonOr<AccessSpace> space =
-      AccessSpace::ofAll(SmallVector<Operation *>(gathering.get()));
-  Obstacle meets;
-  if (!space)
-    meets = space.why();
-  else if (!space->isExact())
-    meets = space->whyInexact();
-  else if (auto shared = findUnmentioned(digits, space->getProgramDigits());
-           !shared.empty())
-    meets = because(last, "programs that differ in {0} load the same elements",
-                    shared);
+      exactly(AccessSpace::ofAll(SmallVector<Operation *>(gathering.get())));
+  Obstacle meets = space
+                       ? getAnalysis<Contributions>().findSharing(*space, last)
+                       : Obstacle(space.why());
   if (meets) {
     gathering.undo();
     return meets;
@@ -550,7 +542,7 @@ Obstacle GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   SmallVector<LimitAttr> within = boundsOf(context, *elements, *positions);
   bool isCheap = gathering.countLoads() <= Target::kLoadsOfAtomic;
   double most = Target::kLoadsOfAtomic * bytesOf(last.getValue().getType()) *
-                accumulates.size();
+                contributions.size();
   bool isBehind = !isCheap && canGatherBehind() &&
                   common.choose().value_or(most + 1) <= most;
   if (!isCheap && !isBehind && !always) {
@@ -576,11 +568,11 @@ Obstacle GatherWindows::gather(ArrayRef<AccumulateOp> accumulates) {
   kRemarks.passed(last,
                   "each element gathers what the positions around it "
                   "contribute in {0} places{1}",
-                  accumulates.size(),
+                  contributions.size(),
                   isBehind ? ", in a kernel behind this one" : "");
   for (AccumulateOp op : gathering.get())
     op.setWholeAttr(whole);
-  for (AccumulateOp op : accumulates)
+  for (Contribution op : contributions)
     op.erase();
   if (isBehind)
     gatherBehind(gathering.get());
@@ -594,30 +586,28 @@ void GatherWindows::transform() {
 
 void GatherWindows::gatherIn(triton::FuncOp kernel) {
   backward = kernel;
-  digits = findProgramDigits(getDifferentiated(getOperation()));
   written.clear();
   backward.walk([&](Operation *op) {
     if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
       written.push_back(op->getOperand(0));
   });
-  for (auto &[argument, use] : collectOwnUses(backward)) {
-    AccumulateOp first =
-        use.accumulates.empty() ? AccumulateOp() : use.accumulates.front();
-    bool areAlike = llvm::all_of(use.accumulates, [&](AccumulateOp op) {
-      return op->getParentOp() == backward && !op.getRemainder() &&
+  for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward)) {
+    if (use.contributions.size() < 2 || !use.upstreams.empty() ||
+        llvm::is_contained(atomic, argument))
+      continue;
+    Contribution first = use.contributions.front();
+    bool areAlike = llvm::all_of(use.contributions, [&](Contribution op) {
+      return op.isOuter() && !op.getRemainder() &&
              op.getPtr().getType() == first.getPtr().getType() &&
              op.getValue().getType() == first.getValue().getType();
     });
-    if (use.accumulates.size() < 2 || !use.upstreams.empty() ||
-        llvm::is_contained(atomic, argument))
-      continue;
     Obstacle why = because(first,
                            "the {0} loads of it are of different shapes, or "
                            "in loops or branches",
-                           use.accumulates.size());
+                           use.contributions.size());
     if (areAlike)
-      why = gather(use.accumulates);
+      why = gather(use.contributions);
     if (why)
-      kRemarks.missed(use.accumulates.back(), *why);
+      kRemarks.missed(use.contributions.back(), *why);
   }
 }

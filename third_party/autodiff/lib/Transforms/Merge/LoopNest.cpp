@@ -1,24 +1,8 @@
 //===- LoopNest.cpp - Loops in one another whose iterations stand alone ---===//
 #include "LoopNest.h"
 
-#include "autodiff/Dialect/Autodiff.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
-
 using namespace mlir;
 using namespace mlir::autodiff;
-
-std::optional<LoopNest> mlir::autodiff::getLoopNest(Operation *op) {
-  LoopNest nest;
-  Operation *parent = op->getParentOp();
-  for (; !isa<triton::FuncOp>(parent); parent = parent->getParentOp()) {
-    auto loop = dyn_cast<scf::ForOp>(parent);
-    if (!loop || !loop->hasAttr(kParallelAttr))
-      return std::nullopt;
-    nest.push_back(loop);
-  }
-  std::reverse(nest.begin(), nest.end());
-  return nest;
-}
 
 Value mlir::autodiff::recompute(Value value, LoopNest &from, OpBuilder &builder,
                                 IRMapping &map) {

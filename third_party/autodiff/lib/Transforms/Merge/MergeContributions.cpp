@@ -1,9 +1,6 @@
 //===- MergeContributions.cpp - Add up what goes to the same addresses ----===//
 #include "LoopNest.h"
-#include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/Kernels.h"
-#include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
@@ -25,9 +22,7 @@ namespace {
 struct MergeContributions
     : autodiff::impl::MergeContributionsBase<MergeContributions> {
   void transform() override;
-  Obstacle merge(ArrayRef<AccumulateOp> accumulates);
-
-  llvm::DenseMap<unsigned, Operation *> sites;
+  Obstacle merge(ArrayRef<Contribution> contributions);
 };
 } // namespace
 
@@ -53,22 +48,17 @@ static std::optional<SmallVector<ScalarExpr>> findSteps(Operation *access) {
 
 /// Moves contributions to the last one, if all are made in nests of loops that
 /// run the same iterations, and go to the same addresses in each.
-Obstacle MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
-  AccumulateOp last = accumulates.back();
-  LoopNest target = *getLoopNest(last);
-  Operation *load = sites.lookup(last.getSite());
-  auto &spaces = getAnalysis<AccessSpaces>();
-  ReasonOr<AccessSpace> space = spaces.of(load);
+Obstacle MergeContributions::merge(ArrayRef<Contribution> contributions) {
+  Contribution last = contributions.back();
+  LoopNest target = *last.getNest();
+  ReasonOr<AccessSpace> space = last.getExactSpace();
   if (!space)
     return space.why();
-  if (!space->isExact())
-    return space->whyInexact();
   OpBuilder builder(last);
   Value sum = last.getValue();
-  for (AccumulateOp op : accumulates.drop_back()) {
-    LoopNest nest = *getLoopNest(op);
-    Operation *other = sites.lookup(op.getSite());
-    ReasonOr<AccessSpace> otherSpace = spaces.of(other);
+  for (Contribution op : contributions.drop_back()) {
+    LoopNest nest = *op.getNest();
+    ReasonOr<AccessSpace> otherSpace = op.getExactSpace();
     bool alike = haveSameBounds(nest, target) ||
                  mutation::isMade("merge:other iterations");
     if (!alike)
@@ -80,10 +70,8 @@ Obstacle MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
       return because(last, "tiles at {0} and {1} have other shapes", op, last);
     if (!otherSpace)
       return otherSpace.why();
-    if (!otherSpace->isExact())
-      return otherSpace->whyInexact();
     bool meet = otherSpace->touchesSameAs(*space) &&
-                (findSteps(other) == findSteps(load) ||
+                (findSteps(op.getLoad()) == findSteps(last.getLoad()) ||
                  mutation::isMade("merge:other order of loops"));
     if (!meet && !mutation::isMade("merge:other addresses"))
       return because(last,
@@ -103,21 +91,21 @@ Obstacle MergeContributions::merge(ArrayRef<AccumulateOp> accumulates) {
   }
   last.getValueMutable().assign(sum);
   kRemarks.passed(last, "what {0} loads of it get is added up first",
-                  accumulates.size());
-  for (AccumulateOp op : accumulates.drop_back())
+                  contributions.size());
+  for (Contribution op : contributions.drop_back())
     op.erase();
   return std::nullopt;
 }
 
 void MergeContributions::transform() {
-  sites = collectSites(getDifferentiated(getOperation()));
+  auto &all = getAnalysis<Contributions>();
   for (triton::FuncOp backward : getUnscheduled(getOperation()))
-    for (auto &[argument, use] : collectOwnUses(backward)) {
+    for (auto &[argument, use] : all.ownedBy(backward)) {
       if (!use.upstreams.empty())
         continue;
-      llvm::MapVector<size_t, SmallVector<AccumulateOp>> byDepth;
-      for (AccumulateOp op : use.accumulates)
-        if (std::optional<LoopNest> nest = getLoopNest(op))
+      llvm::MapVector<size_t, SmallVector<Contribution>> byDepth;
+      for (Contribution op : use.contributions)
+        if (std::optional<LoopNest> nest = op.getNest())
           byDepth[nest->size()].push_back(op);
       for (auto &[depth, alike] : byDepth)
         if (alike.size() > 1)

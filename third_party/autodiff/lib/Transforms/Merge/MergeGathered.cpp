@@ -1,12 +1,10 @@
 //===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
 #include "MaskedContributions.h"
 #include "Schedule/ParallelLoop.h"
-#include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/IndirectAddress.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Builders/Regrid.h"
 #include "autodiff/Builders/Tile.h"
@@ -30,8 +28,7 @@ static constexpr Remarks kRemarks("merge-gathered");
 namespace {
 /// The contribution to every element of a program's range of the tensor.
 struct Dense {
-  AccumulateOp op;
-  triton::LoadOp load; // the primal's
+  Contribution op;
   AccessSpace space;
   LinearForm form;
   /// If it is in a loop that some programs do not run: where they do.
@@ -40,7 +37,7 @@ struct Dense {
 
 /// A contribution at an index from memory, in relation to `dense`.
 struct Gathered {
-  AccumulateOp op;
+  Contribution op;
   IndirectAddress form;
   AccessSpace::Run run; // the index's counterpart in the dense one
   ScalarExpr shift;     // from the index to that
@@ -58,15 +55,13 @@ struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
 
   void transform() override;
   void mergeIn(triton::FuncOp kernel);
-  ReasonOr<Dense> findDense(const ArgumentUse &use);
-  ReasonOr<Gathered> examine(AccumulateOp op, const Dense &dense);
+  ReasonOr<Dense> findDense(const GradientUse &use);
+  ReasonOr<Gathered> examine(Contribution op, const Dense &dense);
   bool collectSlice(Value value, SetVector<Operation *> &slice);
   void merge(const Dense &dense, ArrayRef<Gathered> gathered);
   void splitRemainder(ArrayRef<AccumulateOp> remainder);
 
   triton::FuncOp backward;
-  llvm::DenseMap<unsigned, Operation *> sites;
-  SmallVector<ScalarExpr> digits;
   /// What the backward stores to.
   SmallVector<Value> written;
 };
@@ -118,25 +113,22 @@ static ReasonOr<AccessSpace> findSpaceWhereRun(triton::LoadOp load,
 }
 
 /// The one contribution that is not gathered, if its program owns its elements.
-ReasonOr<Dense> MergeGathered::findDense(const ArgumentUse &use) {
+ReasonOr<Dense> MergeGathered::findDense(const GradientUse &use) {
   std::optional<Dense> dense;
-  for (AccumulateOp op : use.accumulates) {
-    auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
-    ReasonOr<LinearForm> form = load ? LinearForm::of(load.getPtr())
-                                     : ReasonOr<LinearForm>(std::nullopt);
+  for (Contribution op : use.contributions) {
+    triton::LoadOp load = op.getLoad();
+    ReasonOr<LinearForm> form = LinearForm::of(load.getPtr());
     if (!form)
       continue;
-    Operation *loop = op->getParentOp();
-    bool isOuter = loop == backward && isa<triton::FuncOp>(load->getParentOp());
-    bool isInLoop = loop->hasAttr(kParallelAttr) &&
-                    loop->getParentOp() == backward &&
-                    isa<scf::ForOp>(load->getParentOp());
-    ReasonOr<AccessSpace> space = getAnalysis<AccessSpaces>().of(load);
+    scf::ForOp primal = op.getPrimalLoop(), loop = op.getLoop();
+    bool isOuter = op.isOuter() && isa<triton::FuncOp>(load->getParentOp());
+    bool isInLoop = primal && loop && loop->hasAttr(kParallelAttr) &&
+                    loop->getParentOp() == backward;
+    ReasonOr<AccessSpace> space = op.getSpace();
     Value condition;
-    if (auto primal = dyn_cast<scf::ForOp>(load->getParentOp());
-        isInLoop && getEnd(primal).condition) {
+    if (isInLoop && getEnd(primal).condition) {
       space = findSpaceWhereRun(load, primal);
-      condition = findRunCondition(cast<scf::ForOp>(loop), primal);
+      condition = findRunCondition(loop, primal);
       if (!condition)
         return because(op, "which programs run the loop at {0} is not known",
                        loop);
@@ -145,31 +137,25 @@ ReasonOr<Dense> MergeGathered::findDense(const ArgumentUse &use) {
       return because(op,
                      "it is loaded as a whole in two places, at {0} and {1}",
                      dense->op, op);
+    space = exactly(space);
     if (!space)
       return space.why();
-    if (!space->isExact())
-      return space->whyInexact();
     if (!isOuter && !isInLoop) {
-      if (auto order = dyn_cast<scf::ForOp>(loop))
-        if (Obstacle why = findOrder(order))
+      if (loop)
+        if (Obstacle why = findOrder(loop))
           return *why;
       return because(op,
                      "it is loaded as a whole inside of the loop or branch at "
                      "{0}",
-                     loop);
+                     op->getParentOp());
     }
-    SmallVector<ScalarExpr> shared =
-        findUnmentioned(digits, space->getProgramDigits());
-    if (!shared.empty())
-      return because(op,
-                     "programs that differ in {0} load the same elements "
-                     "at {1}",
-                     shared, op);
-    dense = Dense{op, load, *space, *form, condition};
+    if (Obstacle why = getAnalysis<Contributions>().findSharing(*space, op))
+      return *why;
+    dense.emplace(Dense{op, *space, *form, condition});
   }
-  if (!dense && !use.accumulates.empty())
+  if (!dense && !use.contributions.empty())
     return because(
-        use.accumulates.front(),
+        use.contributions.front(),
         "no load in the kernel takes it as a whole, to which what is "
         "looked up could be added");
   return dense;
@@ -200,7 +186,7 @@ bool MergeGathered::collectSlice(Value value, SetVector<Operation *> &slice) {
 /// in the same way; none if there is none, or they are in another order.
 static std::optional<SmallVector<unsigned>>
 matchAxes(const LinearForm &form, ArrayRef<int64_t> shape, const Dense &dense) {
-  ArrayRef<int64_t> target = shapeOf(triton::LoadOp(dense.load).getPtr());
+  ArrayRef<int64_t> target = shapeOf(dense.op.getLoad().getPtr());
   auto along = [](const LinearForm &form, unsigned axis) {
     return form.coefficientOf({Dimension::Kind::Axis, axis});
   };
@@ -261,7 +247,7 @@ static bool implies(Value mask, Value condition) {
          implies(op->getOperand(0), condition);
 }
 
-ReasonOr<Gathered> MergeGathered::examine(AccumulateOp op, const Dense &dense) {
+ReasonOr<Gathered> MergeGathered::examine(Contribution op, const Dense &dense) {
   AccumulateOp to = dense.op;
   ReasonOr<IndirectAddress> form = IndirectAddress::of(op.getPtr());
   Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
@@ -276,7 +262,7 @@ ReasonOr<Gathered> MergeGathered::examine(AccumulateOp op, const Dense &dense) {
     return because(op,
                    "programs that do not run the loop at {0} look it up, too",
                    to->getParentOp());
-  if (op->getParentOp() != backward)
+  if (!op.isOuter())
     return because(op, "it is looked up inside of the loop or branch at {0}",
                    op->getParentOp());
   if (getElementTypeOrSelf(op.getValue().getType()) !=
@@ -467,9 +453,6 @@ void MergeGathered::splitRemainder(ArrayRef<AccumulateOp> remainder) {
 }
 
 void MergeGathered::transform() {
-  triton::FuncOp primal = getDifferentiated(getOperation());
-  sites = collectSites(primal);
-  digits = findProgramDigits(primal);
   for (triton::FuncOp each : getUnscheduled(getOperation()))
     mergeIn(each);
 }
@@ -482,7 +465,7 @@ void MergeGathered::mergeIn(triton::FuncOp kernel) {
       written.push_back(op->getOperand(0));
   });
   SmallVector<AccumulateOp> remainder;
-  for (auto &[argument, use] : collectOwnUses(backward)) {
+  for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward)) {
     if (!use.upstreams.empty() || llvm::is_contained(atomic, argument))
       continue;
     ReasonOr<Dense> dense = findDense(use);
@@ -492,11 +475,11 @@ void MergeGathered::mergeIn(triton::FuncOp kernel) {
                             "added atomically, and a deterministic backward "
                             "was asked for");
     if (!dense && wantsReasons(&getContext()))
-      for (AccumulateOp op : use.accumulates)
-        if (!LinearForm::of(op.getPtr()))
+      for (Contribution op : use.contributions)
+        if (!op.getForm())
           kRemarks.missed(op, dense.why());
     std::vector<Gathered> gathered;
-    for (AccumulateOp op : use.accumulates) {
+    for (Contribution op : use.contributions) {
       if (!dense || op == dense->op)
         continue;
       if (written.empty())
@@ -509,10 +492,10 @@ void MergeGathered::mergeIn(triton::FuncOp kernel) {
     }
     if (gathered.empty())
       continue;
-    if (gathered.size() + 1 != use.accumulates.size()) {
+    if (gathered.size() + 1 != use.contributions.size()) {
       for (const Gathered &entry : gathered)
         kRemarks.missed(entry.op, "of {0} loads of it, not all can be added so",
-                        use.accumulates.size());
+                        use.contributions.size());
       continue;
     }
     merge(*dense, gathered);

@@ -8,10 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LoopNest.h"
-#include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/Kernels.h"
-#include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
@@ -32,11 +29,8 @@ struct MergeNests : autodiff::impl::MergeNestsBase<MergeNests> {
   using MergeNestsBase::MergeNestsBase;
 
   void transform() override;
-  Obstacle merge(AccumulateOp byParts, AccumulateOp along);
-  ReasonOr<CheckAttr> findCheck(AccumulateOp byParts, AccumulateOp along);
-
-  llvm::DenseMap<unsigned, Operation *> sites;
-  SmallVector<ScalarExpr> digits;
+  Obstacle merge(Contribution byParts, Contribution along);
+  ReasonOr<CheckAttr> findCheck(Contribution byParts, Contribution along);
 };
 } // namespace
 
@@ -61,22 +55,14 @@ static bool isPointwise(Value value, LoopNest &nest, AccumulateOp op) {
 
 /// The check that both contribute to all elements of the tensor, each program
 /// to the same ones; none if that is not so in any launch.
-ReasonOr<CheckAttr> MergeNests::findCheck(AccumulateOp byParts,
-                                          AccumulateOp along) {
-  auto spaceOf = [&](AccumulateOp op) -> ReasonOr<AccessSpace> {
-    auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
-    return load ? getAnalysis<AccessSpaces>().of(load) : std::nullopt;
-  };
-  ReasonOr<AccessSpace> parts = spaceOf(byParts), run = spaceOf(along);
+ReasonOr<CheckAttr> MergeNests::findCheck(Contribution byParts,
+                                          Contribution along) {
+  ReasonOr<AccessSpace> parts = byParts.getExactSpace();
+  ReasonOr<AccessSpace> run = along.getExactSpace();
   if (!parts || !run)
     return parts ? run.why() : parts.why();
-  if (!parts->isExact() || !run->isExact())
-    return parts->isExact() ? run->whyInexact() : parts->whyInexact();
-  SmallVector<ScalarExpr> shared =
-      findUnmentioned(digits, parts->getProgramDigits());
-  if (!shared.empty())
-    return because(along, "programs that differ in {0} load the same elements",
-                   shared);
+  if (Obstacle why = getAnalysis<Contributions>().findSharing(*parts, along))
+    return *why;
   ReasonOr<SmallVector<LimitAttr>> limits = parts->findSameRun(*run);
   if (!limits)
     return limits.why();
@@ -113,9 +99,8 @@ static scf::ForOp copyLoops(LoopNest &nest, OpBuilder &builder,
 
 /// Computes both contributions, to the same elements by the check, in a nest
 /// like that of the first one.
-Obstacle MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
-  std::optional<LoopNest> nest = getLoopNest(byParts),
-                          last = getLoopNest(along);
+Obstacle MergeNests::merge(Contribution byParts, Contribution along) {
+  std::optional<LoopNest> nest = byParts.getNest(), last = along.getNest();
   if (!nest || !last || nest->empty() || last->size() != 1)
     return because(along,
                    "the loads at {0} and {1} are not both in loops whose "
@@ -172,13 +157,11 @@ Obstacle MergeNests::merge(AccumulateOp byParts, AccumulateOp along) {
 }
 
 void MergeNests::transform() {
-  triton::FuncOp primal = getDifferentiated(getOperation());
-  sites = collectSites(primal);
-  digits = findProgramDigits(primal);
+  auto &all = getAnalysis<Contributions>();
   for (triton::FuncOp backward : getUnscheduled(getOperation()))
-    for (auto &[argument, use] : collectOwnUses(backward))
-      if (use.upstreams.empty() && use.accumulates.size() == 2 &&
+    for (auto &[argument, use] : all.ownedBy(backward))
+      if (use.upstreams.empty() && use.contributions.size() == 2 &&
           !llvm::is_contained(atomic, argument))
-        if (Obstacle why = merge(use.accumulates[0], use.accumulates[1]))
-          kRemarks.missed(use.accumulates[1], *why);
+        if (Obstacle why = merge(use.contributions[0], use.contributions[1]))
+          kRemarks.missed(use.contributions[1], *why);
 }

@@ -10,7 +10,7 @@
 // does not matter for its loads. So both loops use i for j.
 //
 //===----------------------------------------------------------------------===//
-#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/TripCounts.h"
@@ -156,15 +156,13 @@ void FallingLoop::turn() {
 }
 
 void CountUp::transform() {
-  llvm::DenseMap<unsigned, Operation *> sites =
-      collectSites(getDifferentiated(getOperation()));
+  auto &all = getAnalysis<Contributions>();
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> derived;
   for (triton::FuncOp backward : getBackwards(getOperation()))
-    backward.walk([&](AccumulateOp op) {
-      Operation *primal = sites.lookup(op.getSite())->getParentOp();
-      if (isa<scf::ForOp>(primal))
-        derived[primal].insert(op->getParentOp());
-    });
+    for (auto &[argument, use] : all.in(backward))
+      for (Contribution op : use.contributions)
+        if (scf::ForOp primal = op.getPrimalLoop())
+          derived[primal].insert(op->getParentOp());
   for (auto &[primal, loops] : derived) {
     SmallVector<std::optional<FallingLoop>> falling{
         FallingLoop::match(cast<scf::ForOp>(primal))};

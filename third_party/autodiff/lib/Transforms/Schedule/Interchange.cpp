@@ -1,7 +1,5 @@
 //===- Interchange.cpp - Make iterations programs -------------------------===//
 #include "InterchangedKernel.h"
-#include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Builders/DerivedKernels.h"
@@ -26,12 +24,12 @@ struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
 
   void transform() override;
   void interchangeIn(triton::FuncOp kernel);
-  ReasonOr<LoopAccumulate> locate(AccumulateOp op) const;
+  ReasonOr<LoopAccumulate> locate(Contribution op) const;
   ReasonOr<Candidate> join(unsigned argument,
-                           ArrayRef<AccumulateOp> accumulates) const;
+                           ArrayRef<Contribution> contributions) const;
   SmallVector<Candidate> examine(unsigned argument,
-                                 const ArgumentUse &use) const;
-  SmallVector<LoopAccumulate> locateFollowers(const ArgumentUse &use,
+                                 const GradientUse &use) const;
+  SmallVector<LoopAccumulate> locateFollowers(const GradientUse &use,
                                               ArrayRef<Candidate> group);
   using Group = SmallVector<Candidate>;
   SmallVector<LoopAccumulate> findFollowers(ArrayRef<Candidate> group,
@@ -41,19 +39,14 @@ struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
                                  unsigned number, Handover &handover) const;
 
   triton::FuncOp backward;
-  llvm::DenseMap<unsigned, Operation *> sites;
-  SmallVector<ScalarExpr> digits;
+  ArrayRef<ScalarExpr> digits;
 };
 } // namespace
 
 /// The loops that an addition is in, which has to be at their outer level.
-ReasonOr<LoopAccumulate> Interchange::locate(AccumulateOp op) const {
-  auto load = dyn_cast<triton::LoadOp>(sites.lookup(op.getSite()));
-  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-  auto primal = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : nullptr;
-  if (!load)
-    return because(op, "it is read by an atomic operation");
-  if (!loop && op->getParentOp() == backward)
+ReasonOr<LoopAccumulate> Interchange::locate(Contribution op) const {
+  scf::ForOp loop = op.getLoop(), primal = op.getPrimalLoop();
+  if (op.isOuter())
     return because(op,
                    "no loop contributes, whose iterations could be programs");
   if (!loop)
@@ -66,7 +59,7 @@ ReasonOr<LoopAccumulate> Interchange::locate(AccumulateOp op) const {
   ReasonOr<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
   if (!parallel)
     return parallel.why();
-  return LoopAccumulate{op, load, *parallel};
+  return LoopAccumulate{op, *parallel};
 }
 
 /// Whether contributions go to the same addresses in iterations of the same
@@ -105,16 +98,17 @@ static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
 /// Whether an interchanged kernel can store the sum of contributions to an
 /// argument, as far as addresses and loops tell.
 ReasonOr<Candidate>
-Interchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
+Interchange::join(unsigned argument,
+                  ArrayRef<Contribution> contributions) const {
   Candidate candidate{argument, {}, {}, {}, {}};
   SmallVector<AccessSpace> spaces;
-  for (AccumulateOp op : accumulates) {
+  for (Contribution op : contributions) {
     ReasonOr<LoopAccumulate> contribution = locate(op);
     if (!contribution)
       return contribution.why();
     const ParallelLoop &parallel = contribution->loop;
     ReasonOr<AccessSpace> space =
-        parallel.findSpace(contribution->load, parallel.count());
+        parallel.findSpace(contribution->op.getLoad(), parallel.count());
     if (!space)
       return space.why();
     spaces.push_back(*space);
@@ -154,10 +148,10 @@ Interchange::join(unsigned argument, ArrayRef<AccumulateOp> accumulates) const {
 /// argument take turns (those with rows in common, and those with columns).
 /// Then there is one sum for each of its elements, as products have it.
 SmallVector<Candidate> Interchange::examine(unsigned argument,
-                                            const ArgumentUse &use) const {
-  if (use.accumulates.empty())
+                                            const GradientUse &use) const {
+  if (use.contributions.empty())
     return {};
-  AccumulateOp subject = use.accumulates.front();
+  Contribution subject = use.contributions.front();
   if (llvm::is_contained(atomic, argument)) {
     kRemarks.missed(subject, "a check of the addresses failed at a launch");
     return {};
@@ -167,18 +161,18 @@ SmallVector<Candidate> Interchange::examine(unsigned argument,
                     use.upstreams.front());
     return {};
   }
-  ReasonOr<Candidate> all = join(argument, use.accumulates);
+  ReasonOr<Candidate> all = join(argument, use.contributions);
   if (all)
     return {std::move(*all)};
-  if (use.accumulates.size() == 1)
+  if (use.contributions.size() == 1)
     kRemarks.missed(subject, all.why());
-  SmallVector<SmallVector<AccumulateOp>> alike;
-  for (AccumulateOp op : use.accumulates) {
+  SmallVector<SmallVector<Contribution>> alike;
+  for (Contribution op : use.contributions) {
     if (op.getRemainder() || op.getWhole())
       return {};
     Reason alone;
-    auto joins = [&](ArrayRef<AccumulateOp> others) {
-      SmallVector<AccumulateOp> more = llvm::to_vector(others);
+    auto joins = [&](ArrayRef<Contribution> others) {
+      SmallVector<Contribution> more = llvm::to_vector(others);
       more.push_back(op);
       ReasonOr<Candidate> candidate = join(argument, more);
       alone = candidate.why();
@@ -189,20 +183,20 @@ SmallVector<Candidate> Interchange::examine(unsigned argument,
       place->push_back(op);
     else if (joins({}))
       alike.push_back({op});
-    else if (use.accumulates.size() > 1)
+    else if (use.contributions.size() > 1)
       kRemarks.missed(op, alone);
   }
   SmallVector<Candidate> candidates;
-  for (ArrayRef<AccumulateOp> accumulates : alike) {
-    ReasonOr<Candidate> candidate = join(argument, accumulates);
+  for (ArrayRef<Contribution> contributions : alike) {
+    ReasonOr<Candidate> candidate = join(argument, contributions);
     if (addsProducts(*candidate))
       candidates.push_back(std::move(*candidate));
     else
-      kRemarks.missed(AccumulateOp(accumulates.front()),
+      kRemarks.missed(contributions.front(),
                       "it is loaded in {0} places, of which not all go "
                       "together, and what is contributed here is no product, "
                       "which would be worth a kernel of its own: {1}",
-                      use.accumulates.size(), all.why());
+                      use.contributions.size(), all.why());
   }
   return candidates;
 }
@@ -210,7 +204,7 @@ SmallVector<Candidate> Interchange::examine(unsigned argument,
 /// The uses, if each of their addresses is stored to by one program in one
 /// iteration of a loop that the group runs, too; else nothing.
 SmallVector<LoopAccumulate>
-Interchange::locateFollowers(const ArgumentUse &use,
+Interchange::locateFollowers(const GradientUse &use,
                              ArrayRef<Candidate> group) {
   auto isRun = [&](const LoopAccumulate &follower) {
     return llvm::any_of(group, [&](const Candidate &candidate) {
@@ -220,17 +214,16 @@ Interchange::locateFollowers(const ArgumentUse &use,
     });
   };
   SmallVector<LoopAccumulate> followers;
-  SmallVector<Operation *> loads;
-  for (AccumulateOp op : use.accumulates) {
+  for (Contribution op : use.contributions) {
     ReasonOr<LoopAccumulate> follower = locate(op);
     if (!follower || op.getWhole() || !isRun(*follower))
       return {};
     followers.push_back(*follower);
-    loads.push_back(follower->load);
   }
-  std::optional<AccessSpace> space = getAnalysis<AccessSpaces>().ofAll(loads);
+  auto &all = getAnalysis<Contributions>();
+  std::optional<AccessSpace> space = all.ofAll(use.contributions);
   bool isOwned = use.upstreams.empty() && space &&
-                 findUnmentioned(digits, space->getProgramDigits()).empty();
+                 !all.findSharing(*space, followers.front().op);
   return isOwned ? followers : SmallVector<LoopAccumulate>();
 }
 
@@ -263,7 +256,7 @@ Interchange::findFollowers(ArrayRef<Candidate> group, ArrayRef<Group> later) {
     for (const LoopAccumulate &contribution : candidate.contributions)
       done.insert(contribution.op);
   SmallVector<LoopAccumulate> followers;
-  for (auto &[argument, use] : collectOwnUses(backward)) {
+  for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward)) {
     bool isSummed = contributesTo(group, argument) ||
                     llvm::any_of(later, [argument = argument](const Group &g) {
                       return contributesTo(g, argument);
@@ -349,9 +342,7 @@ static bool canShareKernel(ArrayRef<Candidate> group,
 }
 
 void Interchange::transform() {
-  triton::FuncOp primal = getDifferentiated(getOperation());
-  sites = collectSites(primal);
-  digits = findProgramDigits(primal);
+  digits = getAnalysis<Contributions>().getDigits();
   for (triton::FuncOp each : getUnscheduled(getOperation()))
     interchangeIn(each);
 }
@@ -362,7 +353,7 @@ void Interchange::interchangeIn(triton::FuncOp kernel) {
 
   // Arguments whose kernels have the same order of iterations share one.
   SmallVector<Group> groups;
-  for (auto &[argument, use] : collectOwnUses(backward))
+  for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward))
     for (Candidate &candidate : examine(argument, use)) {
       auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
         return canShareKernel(group, candidate);

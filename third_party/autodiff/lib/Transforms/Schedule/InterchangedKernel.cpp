@@ -242,7 +242,8 @@ LogicalResult InterchangedKernel::store(const Candidate &candidate, Value sum) {
   Value index = indexOf(builder, atZero, loop);
   if (!index || failed(loop.bind(atZero, builder, iteration, index)))
     return refuse("which iteration it is", atZero.why());
-  std::optional<AccessSpace> space = loop.findSpace(contribution.load, count);
+  std::optional<AccessSpace> space =
+      loop.findSpace(contribution.op.getLoad(), count);
   SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
   CheckAttr check = space->toSummedCheck(candidate.argument, summed, staying);
   if (!space->boundsIterations() && differs(staying) &&

@@ -4,14 +4,14 @@
 
 #include "Handover.h"
 #include "ParallelLoop.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/ProgramDigits.h"
 
 namespace mlir::autodiff {
 
 /// A contribution of an iteration to the gradient of one argument.
 struct LoopAccumulate {
-  AccumulateOp op;
-  triton::LoadOp load; // the primal's
+  Contribution op;
   ParallelLoop loop;
 };
 

@@ -1,8 +1,6 @@
 //===- LowerAccumulates.cpp - How contributions to a gradient meet --------===//
 #include "ShadowPointers.h"
 #include "Turns.h"
-#include "autodiff/Analysis/AccessSpace.h"
-#include "autodiff/Analysis/ArgumentUses.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
@@ -42,17 +40,14 @@ struct GradientReach {
 /// Lowers the accumulates and upstreams of one argument.
 class ArgumentLowering {
 public:
-  ArgumentLowering(triton::FuncOp backward, unsigned argument, ArgumentUse &use,
+  ArgumentLowering(triton::FuncOp backward, unsigned argument, GradientUse &use,
                    const GradientReach &reach)
       : backward(backward), argument(argument), use(use), reach(reach),
         primal(backward.getArgument(argument)),
         given(backward.getArgAttr(argument, kHasCotangentAttr) != nullptr),
         pointee(cast<triton::PointerType>(primal.getType()).getPointeeType()) {}
 
-  /// `loads` are the primal's that contribute, `stores` those whose cotangents
-  /// are taken.
-  LogicalResult run(ArrayRef<Operation *> loads, ArrayRef<Operation *> stores,
-                    AccessSpaces &spaces, bool forceAtomic, bool deterministic);
+  LogicalResult run(Contributions &all, bool forceAtomic, bool deterministic);
   /// Where contributions take `turns`: those of this kernel.
   LogicalResult take(ArrayRef<Turn> turns);
   /// The error that contributions would have to meet in atomics. Remarks say
@@ -86,7 +81,7 @@ private:
 
   triton::FuncOp backward;
   unsigned argument;
-  ArgumentUse &use;
+  GradientUse &use;
   const GradientReach &reach;
   BlockArgument primal;
   bool given; // a cotangent
@@ -113,7 +108,7 @@ BlockArgument ArgumentLowering::append(Type element, GradientInit init,
     checks.clear();
   bool isWanted = backward.getArgAttr(argument, kWantedAttr) != nullptr;
   bool isOverwritten =
-      use.accumulates.empty() && accumulate == Accumulate::Store;
+      use.contributions.empty() && accumulate == Accumulate::Store;
   // What is stored has a check that says where.
   bool adds = accumulate == Accumulate::Atomic || reach.hasRemainder;
   Confined confined = reach.isConfined         ? Confined::All
@@ -139,7 +134,7 @@ LogicalResult ArgumentLowering::exchange(UpstreamOp op,
   Type type =
       withElementType(op.getPtr().getType(), getPointee(pointer.getType()));
   // What other threads of the program have added, or left, must be there.
-  if (!use.accumulates.empty() || use.upstreams.size() > 1)
+  if (!use.contributions.empty() || use.upstreams.size() > 1)
     gpu::BarrierOp::create(b, loc);
   Value mask = shadow.mask(op.getPtr(), op.getMask(), b);
   Value value;
@@ -155,7 +150,7 @@ LogicalResult ArgumentLowering::exchange(UpstreamOp op,
       value = arith::SelectOp::create(b, loc, mask, value,
                                       constantOf(b, loc, type, 0.0));
   }
-  if (!op.getKeep() || !use.accumulates.empty())
+  if (!op.getKeep() || !use.contributions.empty())
     gpu::BarrierOp::create(b, loc);
   if (op.getResult())
     op.getResult().replaceAllUsesWith(value);
@@ -196,7 +191,7 @@ LogicalResult ArgumentLowering::accumulateAtomically() {
   for (UpstreamOp op : use.upstreams)
     if (failed(exchange(op, shadow)))
       return failure();
-  for (AccumulateOp op : use.accumulates)
+  for (AccumulateOp op : use.contributions)
     if (failed(addAtomically(op, shadow)))
       return failure();
   return success();
@@ -219,14 +214,14 @@ Value ArgumentLowering::advanceTo(Value partial, AccumulateOp op,
 }
 
 LogicalResult ArgumentLowering::store(CheckAttr check, GradientInit init) {
-  AccumulateOp op = use.accumulates.front();
+  AccumulateOp op = use.contributions.front();
   Type element =
       op.getPartial() ? getElementTypeOrSelf(op.getValue().getType()) : pointee;
   BlockArgument buffer = append(
       element, init, op.getPartial() ? Accumulate::Partial : Accumulate::Store,
       {check}, op.getPartialsAttr());
   ShadowPointers shadow(primal, buffer);
-  for (AccumulateOp each : use.accumulates)
+  for (AccumulateOp each : use.contributions)
     if (failed(store(each, shadow, /*adds=*/false)))
       return failure();
   return success();
@@ -261,7 +256,7 @@ LogicalResult ArgumentLowering::store(AccumulateOp op, ShadowPointers &shadow,
 LogicalResult ArgumentLowering::take(ArrayRef<Turn> turns) {
   for (const Turn &turn : turns)
     if (turn.kernel == backward && !turn.isAtomic())
-      kTurns.passed(AccumulateOp(turn.ops.front()),
+      kTurns.passed(turn.ops.front(),
                     &turn == &turns.front()
                         ? "stored first, and others add to it: each reaches no "
                           "element twice"
@@ -329,7 +324,7 @@ LogicalResult ArgumentLowering::addRemainder() {
   ShadowPointers shadow(
       primal,
       appendShadow(backward, primal, OperandKind::Gradient, pointee, {}));
-  for (AccumulateOp op : use.accumulates) {
+  for (AccumulateOp op : use.contributions) {
     OpBuilder b(op);
     op.getValueMutable().assign(
         castFloat(b, op.getLoc(), op.getValue(), pointee));
@@ -358,12 +353,12 @@ LogicalResult ArgumentLowering::refuseAtomics() {
 }
 
 Subject ArgumentLowering::getSubject() const {
-  if (!use.accumulates.empty())
-    return AccumulateOp(use.accumulates.front());
+  if (!use.contributions.empty())
+    return AccumulateOp(use.contributions.front());
   return UpstreamOp(use.upstreams.front());
 }
 
-/// Why contributions of `loads`, of which this is the space, may meet.
+/// Why contributions, of which this is the space, may meet.
 Reason ArgumentLowering::findMeeting(const ReasonOr<AccessSpace> &space,
                                      bool forceAtomic) const {
   if (!use.upstreams.empty())
@@ -377,27 +372,25 @@ Reason ArgumentLowering::findMeeting(const ReasonOr<AccessSpace> &space,
   return space.why();
 }
 
-LogicalResult ArgumentLowering::run(ArrayRef<Operation *> loads,
-                                    ArrayRef<Operation *> stores,
-                                    AccessSpaces &spaces, bool forceAtomic,
+LogicalResult ArgumentLowering::run(Contributions &all, bool forceAtomic,
                                     bool deterministic) {
   bool isRead =
       llvm::any_of(use.upstreams, [](UpstreamOp op) { return op.getRead(); });
   if (isRead && !forceAtomic) {
     kRemarks.passed(getSubject(), "it is the upstream gradient, and zero where "
                                   "the kernel stores");
-    return clear(*spaces.findFor(stores));
+    return clear(*all.findFor(use.upstreams));
   }
-  if (llvm::any_of(use.accumulates,
+  if (llvm::any_of(use.contributions,
                    [](AccumulateOp op) { return op.getRemainder(); }))
     return addRemainder();
   ReasonOr<AccessSpace> space = std::nullopt;
   if (use.upstreams.empty()) {
-    if (CheckAttr check = use.accumulates[0].getWholeAttr()) {
+    if (CheckAttr check = use.contributions[0].getWholeAttr()) {
       kRemarks.passed(getSubject(), "each element is stored once");
       return store(check);
     }
-    space = spaces.findFor(loads);
+    space = all.findFor(use.contributions);
     if (!forceAtomic && space) {
       bool isExact = space->isExact();
       kRemarks.passed(getSubject(),
@@ -415,63 +408,52 @@ LogicalResult ArgumentLowering::run(ArrayRef<Operation *> loads,
 }
 
 /// Where the contributions of all `kernels` to a gradient are.
-static GradientReach
-findReach(unsigned argument, ArrayRef<triton::FuncOp> kernels,
-          const llvm::DenseMap<unsigned, Operation *> &sites,
-          AccessSpaces &spaces) {
+static GradientReach findReach(unsigned argument,
+                               ArrayRef<triton::FuncOp> kernels,
+                               Contributions &all) {
   GradientReach reach{};
-  llvm::SetVector<Operation *> loads;
-  for (triton::FuncOp kernel : kernels)
-    kernel.walk([&](AccumulateOp op) {
-      if (op.getArgument() != argument)
-        return;
+  SmallVector<Contribution> unchecked;
+  for (triton::FuncOp kernel : kernels) {
+    GradientUses uses = all.in(kernel);
+    for (Contribution op : uses[argument].contributions) {
       reach.hasRemainder |= op.getRemainder();
       // Others are checked to be the tensor's own elements.
       if (!op.getWhole() && !op.getPartial())
-        loads.insert(sites.lookup(op.getSite()));
-    });
-  for (Operation *load : loads) {
-    std::optional<AccessSpace> space = spaces.reachOf(load);
-    reach.isKnown &= space.has_value();
-    if (space)
-      reach.spaces.push_back(space->toReach());
+        unchecked.push_back(op);
+    }
   }
+  reach.spaces = all.findReaches(unchecked);
+  reach.isKnown = !llvm::is_contained(reach.spaces, ReachAttr());
+  llvm::erase(reach.spaces, ReachAttr());
   return reach;
 }
 
 void LowerAccumulates::transform() {
-  llvm::DenseMap<unsigned, Operation *> sites =
-      collectSites(getDifferentiated(getOperation()));
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
-  auto &spaces = getAnalysis<AccessSpaces>();
+  auto &all = getAnalysis<Contributions>();
   std::map<unsigned, SmallVector<Turn, 0>> turns;
   std::map<unsigned, GradientReach> reaches;
   for (triton::FuncOp backward : kernels)
-    for (auto &[argument, use] : collectUses(backward)) {
+    for (auto &[argument, use] : all.in(backward)) {
       if (!turns.count(argument) && !llvm::is_contained(atomic, argument))
-        turns[argument] = findTurns(kernels, argument, sites, spaces);
+        turns[argument] = findTurns(kernels, argument, all);
       auto [reach, isNew] = reaches.try_emplace(argument);
       if (isNew) {
-        reach->second = findReach(argument, kernels, sites, spaces);
+        reach->second = findReach(argument, kernels, all);
         reach->second.isConfined = llvm::is_contained(confine, argument);
       }
     }
   for (triton::FuncOp backward : kernels)
-    for (auto &[argument, use] : collectUses(backward)) {
-      SmallVector<Operation *> loads, stores;
-      for (AccumulateOp op : use.accumulates)
-        loads.push_back(sites.lookup(op.getSite()));
-      for (UpstreamOp op : use.upstreams)
-        stores.push_back(sites.lookup(op.getSite()));
+    for (auto &[argument, use] : all.in(backward)) {
       ArgumentLowering lowering(backward, argument, use, reaches[argument]);
       ArrayRef<Turn> taken = turns[argument];
       bool meet = llvm::any_of(taken, [kernel = backward](const Turn &turn) {
         return turn.kernel == kernel && turn.isAtomic();
       });
       LogicalResult done =
-          taken.empty() ? lowering.run(loads, stores, spaces,
-                                       llvm::is_contained(atomic, argument),
-                                       deterministic)
+          taken.empty()
+              ? lowering.run(all, llvm::is_contained(atomic, argument),
+                             deterministic)
           : meet && deterministic ? lowering.refuseAtomics()
                                   : lowering.take(taken);
       if (failed(done))

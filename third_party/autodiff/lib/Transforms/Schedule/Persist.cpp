@@ -1,6 +1,5 @@
 //===- Persist.cpp - Few programs do the work of many ---------------------===//
-#include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -26,7 +25,7 @@ static constexpr Remarks kRemarks("persist");
 namespace {
 /// Contributions of every program to the same addresses of an argument.
 struct Shared {
-  SmallVector<AccumulateOp> ops;
+  SmallVector<Contribution> ops;
   /// All addresses.
   AccessSpace space;
   /// The digits of program ids that these do not depend on.
@@ -44,14 +43,13 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 
   void transform() override;
   void persistIn(triton::FuncOp kernel);
-  ReasonOr<Shared> examine(unsigned argument, const ArgumentUse &use);
+  ReasonOr<Shared> examine(unsigned argument, const GradientUse &use);
   triton::FuncOp findOther(unsigned argument);
   Obstacle findCost(ArrayRef<Shared> group);
   Obstacle build(ArrayRef<Shared> group);
 
   triton::FuncOp backward;
-  llvm::DenseMap<unsigned, Operation *> sites;
-  SmallVector<ScalarExpr> digits;
+  ArrayRef<ScalarExpr> digits;
 };
 } // namespace
 
@@ -59,33 +57,28 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 /// it does and what is summed here would have to meet once more.
 triton::FuncOp Persist::findOther(unsigned argument) {
   for (triton::FuncOp kernel : getBackwards(getOperation()))
-    if (kernel != backward && collectUses(kernel).count(argument) &&
+    if (kernel != backward &&
+        getAnalysis<Contributions>().in(kernel).count(argument) &&
         !mutation::isMade("persist:what other kernels contribute"))
       return kernel;
   return {};
 }
 
-ReasonOr<Shared> Persist::examine(unsigned argument, const ArgumentUse &use) {
+ReasonOr<Shared> Persist::examine(unsigned argument, const GradientUse &use) {
   if (llvm::is_contained(atomic, argument))
     return because(backward, "a check of the addresses failed at a launch");
   if (triton::FuncOp other = findOther(argument))
     return because(backward, "{0} contributes to it, too", other.getSymName());
-  SmallVector<Operation *> loads;
-  for (AccumulateOp op : use.accumulates) {
-    loads.push_back(sites.lookup(op.getSite()));
-    if (!isa<triton::LoadOp>(loads.back()))
-      return because(backward, "it is read by an atomic operation at {0}", op);
-    if (op->getParentOp() != backward)
+  for (const Contribution &op : use.contributions)
+    if (!op.isOuter())
       return because(backward, "what is contributed is made in the {0} at {1}",
                      isa<scf::IfOp>(op->getParentOp()) ? "branch" : "loop",
                      op->getParentOp());
-  }
-  ReasonOr<AccessSpace> space = getAnalysis<AccessSpaces>().ofAll(loads);
+  ReasonOr<AccessSpace> space =
+      exactly(getAnalysis<Contributions>().ofAll(use.contributions));
   if (!space)
     return space.why();
-  if (!space->isExact())
-    return space->whyInexact();
-  Shared shared{llvm::to_vector(use.accumulates), *space, {}};
+  Shared shared{use.contributions, *space, {}};
   shared.summed = space->findShared(digits);
   if (shared.summed.empty())
     return space->whyUnshared(digits);
@@ -224,18 +217,16 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
 }
 
 void Persist::transform() {
-  triton::FuncOp primal = getDifferentiated(getOperation());
-  sites = collectSites(primal);
-  digits = findProgramDigits(primal);
+  digits = getAnalysis<Contributions>().getDigits();
   for (triton::FuncOp each : getUnscheduled(getOperation()))
     persistIn(each);
 }
 
 void Persist::persistIn(triton::FuncOp kernel) {
   backward = kernel;
-  std::map<unsigned, ArgumentUse> uses = collectUses(backward);
-  auto refuse = [](const ArgumentUse &use, const Reason &why) {
-    for (AccumulateOp op : use.accumulates)
+  GradientUses uses = getAnalysis<Contributions>().in(backward);
+  auto refuse = [](const GradientUse &use, const Reason &why) {
+    for (Contribution op : use.contributions)
       kRemarks.missed(op, why);
   };
   for (auto &[argument, use] : uses)
@@ -264,13 +255,13 @@ void Persist::persistIn(triton::FuncOp kernel) {
   }
   if (group.empty())
     return;
-  SmallVector<AccumulateOp> sums;
+  SmallVector<Contribution> sums;
   for (const Shared &shared : group)
     llvm::append_range(sums, shared.ops);
   Obstacle why = always ? std::nullopt : findCost(group);
   if (!why)
     why = build(group);
   if (why)
-    for (AccumulateOp op : sums)
+    for (Contribution op : sums)
       kRemarks.missed(op, *why);
 }

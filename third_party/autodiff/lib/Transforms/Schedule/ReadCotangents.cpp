@@ -1,6 +1,6 @@
 //===- ReadCotangents.cpp - Read upstream gradients where they are --------===//
 #include "ShadowPointers.h"
-#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/FinalStores.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
@@ -25,24 +25,21 @@ struct ReadCotangents : autodiff::impl::ReadCotangentsBase<ReadCotangents> {
   using ReadCotangentsBase::ReadCotangentsBase;
 
   void transform() override;
-  ReasonOr<CheckAttr> findCheck(unsigned argument, ArgumentUse &use);
-  Operation *findLoadOfOwn(const ArgumentUse &use);
-  LogicalResult read(unsigned argument, ArgumentUse &use, CheckAttr check);
+  ReasonOr<CheckAttr> findCheck(unsigned argument, GradientUse &use);
+  Operation *findLoadOfOwn(const GradientUse &use);
+  LogicalResult read(unsigned argument, GradientUse &use, CheckAttr check);
 
   triton::FuncOp backward;
-  llvm::DenseMap<unsigned, Operation *> sites;
 };
 } // namespace
 
 /// A load of an argument of what the kernel may have stored there, or added to
 /// it; null if there is none.
-Operation *ReadCotangents::findLoadOfOwn(const ArgumentUse &use) {
+Operation *ReadCotangents::findLoadOfOwn(const GradientUse &use) {
   MemoryFlow flow(getDifferentiated(getOperation()));
-  for (AccumulateOp op : use.accumulates) {
-    Operation *load = sites.lookup(op.getSite());
-    if (!isa<triton::LoadOp>(load) || !flow.getWritesSeenBy(load).empty())
-      return load;
-  }
+  for (const Contribution &op : use.contributions)
+    if (!flow.getWritesSeenBy(op.getLoad()).empty())
+      return op.getLoad();
   return nullptr;
 }
 
@@ -51,8 +48,8 @@ Operation *ReadCotangents::findLoadOfOwn(const ArgumentUse &use) {
 /// the argument, too, and then overwrites all of it, what was there is another
 /// tensor; so it is with what it does not load.
 ReasonOr<CheckAttr> ReadCotangents::findCheck(unsigned argument,
-                                              ArgumentUse &use) {
-  bool isLoaded = !use.accumulates.empty();
+                                              GradientUse &use) {
+  bool isLoaded = !use.contributions.empty();
   bool isInput = isLoaded || backward.getArgAttr(argument, kWantedAttr);
   if (use.upstreams.empty() ||
       !backward.getArgAttr(argument, kHasCotangentAttr))
@@ -71,10 +68,9 @@ ReasonOr<CheckAttr> ReadCotangents::findCheck(unsigned argument,
                    "gradient, too");
   if (hiding.empty())
     return CheckAttr();
-  SmallVector<Operation *> stores;
-  for (UpstreamOp op : use.upstreams)
-    stores.push_back(sites.lookup(op.getSite()));
-  ReasonOr<AccessSpace> space = findDistinct(stores, argument, repeated);
+  ReasonOr<AccessSpace> space =
+      findDistinct(getAnalysis<Contributions>().getStores(use.upstreams),
+                   argument, repeated);
   if (!space)
     return because(backward, "the kernel may store to an element twice: {0}",
                    space.why());
@@ -86,7 +82,7 @@ ReasonOr<CheckAttr> ReadCotangents::findCheck(unsigned argument,
                         argument);
 }
 
-LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
+LogicalResult ReadCotangents::read(unsigned argument, GradientUse &use,
                                    CheckAttr check) {
   BlockArgument primal = backward.getArgument(argument);
   Type element = cast<triton::PointerType>(primal.getType()).getPointeeType();
@@ -100,7 +96,7 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
   // The gradient of what was loaded before starts from nothing. If nothing was,
   // it is the cotangent, but for what the kernel overwrites.
   bool isOnlyOverwritten =
-      use.accumulates.empty() && backward.getArgAttr(argument, kWantedAttr);
+      use.contributions.empty() && backward.getArgAttr(argument, kWantedAttr);
   if (!isOnlyOverwritten)
     backward.removeArgAttr(argument, kHasCotangentAttr);
   ShadowPointers shadow(primal, cotangent);
@@ -130,11 +126,8 @@ LogicalResult ReadCotangents::read(unsigned argument, ArgumentUse &use,
 }
 
 void ReadCotangents::transform() {
-  triton::FuncOp primal = getDifferentiated(getOperation());
-  SmallVector<triton::FuncOp> backwards = getBackwards(getOperation());
-  backward = backwards.front();
-  sites = collectSites(primal);
-  for (auto &[argument, use] : collectUses(backward)) {
+  backward = getBackward(getOperation());
+  for (auto &[argument, use] : getAnalysis<Contributions>().in(backward)) {
     ReasonOr<CheckAttr> check = findCheck(argument, use);
     if (!check && !use.upstreams.empty())
       kRemarks.missed(use.upstreams.front(), check.why());

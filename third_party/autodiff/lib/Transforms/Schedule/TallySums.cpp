@@ -1,7 +1,7 @@
 //===- TallySums.cpp - Find who adds to a part of a sum alone -------------===//
 #include "Runs.h"
 #include "Tally.h"
-#include "autodiff/Analysis/ArgumentUses.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"

@@ -1,7 +1,6 @@
 //===- Turns.cpp - Contributions one after the other ----------------------===//
 #include "Turns.h"
 
-#include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Remarks.h"
 
@@ -17,36 +16,25 @@ class TurnFinder {
 public:
   /// With `isFirst`, no kernel before contributes.
   TurnFinder(triton::FuncOp kernel, unsigned argument, bool isFirst,
-             const llvm::DenseMap<unsigned, Operation *> &sites,
-             AccessSpaces &spaces)
-      : kernel(kernel), argument(argument), isFirst(isFirst), sites(sites),
-        spaces(spaces) {}
+             Contributions &all)
+      : kernel(kernel), argument(argument), isFirst(isFirst), all(all) {}
 
-  SmallVector<Turn, 0> find(ArrayRef<AccumulateOp> accumulates) const;
+  SmallVector<Turn, 0> find(ArrayRef<Contribution> contributions) const;
 
 private:
-  ReasonOr<AccessSpace> findSpace(ArrayRef<AccumulateOp> ops) const;
-  Turn make(ArrayRef<AccumulateOp> ops, const ReasonOr<AccessSpace> &space,
+  Turn make(ArrayRef<Contribution> ops, const ReasonOr<AccessSpace> &space,
             bool isFirst) const;
   ReasonOr<SmallVector<Turn, 0>>
-  findOwned(ArrayRef<AccumulateOp> accumulates) const;
+  findOwned(ArrayRef<Contribution> contributions) const;
 
   triton::FuncOp kernel;
   unsigned argument;
   bool isFirst;
-  const llvm::DenseMap<unsigned, Operation *> &sites;
-  AccessSpaces &spaces;
+  Contributions &all;
 };
 } // namespace
 
-ReasonOr<AccessSpace> TurnFinder::findSpace(ArrayRef<AccumulateOp> ops) const {
-  SmallVector<Operation *> loads;
-  for (AccumulateOp op : ops)
-    loads.push_back(sites.lookup(op.getSite()));
-  return spaces.findFor(loads);
-}
-
-Turn TurnFinder::make(ArrayRef<AccumulateOp> ops,
+Turn TurnFinder::make(ArrayRef<Contribution> ops,
                       const ReasonOr<AccessSpace> &space, bool isFirst) const {
   Turn turn{kernel, llvm::to_vector(ops)};
   turn.why = space.why();
@@ -66,21 +54,19 @@ static Operation *getOutermost(Operation *op) {
   return op;
 }
 
-Operation *Turn::getOutermost() const {
-  return ::getOutermost(AccumulateOp(ops.front()));
-}
+Operation *Turn::getOutermost() const { return ::getOutermost(ops.front()); }
 
 /// A turn for each operation at the outer level, if programs touch the same
 /// addresses in all of them.
 ReasonOr<SmallVector<Turn, 0>>
-TurnFinder::findOwned(ArrayRef<AccumulateOp> accumulates) const {
-  llvm::MapVector<Operation *, SmallVector<AccumulateOp>> byPlace;
-  for (AccumulateOp op : accumulates)
+TurnFinder::findOwned(ArrayRef<Contribution> contributions) const {
+  llvm::MapVector<Operation *, SmallVector<Contribution>> byPlace;
+  for (Contribution op : contributions)
     byPlace[getOutermost(op)].push_back(op);
   SmallVector<Turn, 0> turns;
   std::optional<AccessSpace> first;
   for (auto &[place, ops] : byPlace) {
-    ReasonOr<AccessSpace> space = findSpace(ops);
+    ReasonOr<AccessSpace> space = all.findFor(ops);
     if (!space)
       return space.why();
     if (first && !space->isOwnedLike(*first) &&
@@ -98,48 +84,47 @@ TurnFinder::findOwned(ArrayRef<AccumulateOp> accumulates) const {
 }
 
 SmallVector<Turn, 0>
-TurnFinder::find(ArrayRef<AccumulateOp> accumulates) const {
-  if (AccumulateOp op = accumulates.front();
+TurnFinder::find(ArrayRef<Contribution> contributions) const {
+  if (Contribution op = contributions.front();
       CheckAttr whole = op.getWholeAttr()) {
-    Turn turn{kernel, llvm::to_vector(accumulates)};
+    Turn turn{kernel, llvm::to_vector(contributions)};
     turn.check = whole;
     turn.isExact = true;
     return {turn};
   }
-  if (ReasonOr<AccessSpace> space = findSpace(accumulates))
-    return {make(accumulates, space, isFirst)};
-  ReasonOr<SmallVector<Turn, 0>> turns = findOwned(accumulates);
+  if (ReasonOr<AccessSpace> space = all.findFor(contributions))
+    return {make(contributions, space, isFirst)};
+  ReasonOr<SmallVector<Turn, 0>> turns = findOwned(contributions);
   if (turns)
     return std::move(*turns);
-  return {make(accumulates, turns.why(), isFirst)};
+  return {make(contributions, turns.why(), isFirst)};
 }
 
 /// What is summed, added or taken elsewhere has its own way.
-static bool takesTurns(const ArgumentUse &use) {
+static bool takesTurns(const GradientUse &use) {
   return use.upstreams.empty() &&
-         llvm::none_of(use.accumulates, [](AccumulateOp op) {
+         llvm::none_of(use.contributions, [](Contribution op) {
            return op.getPartial() || op.getRemainder();
          });
 }
 
-SmallVector<Turn, 0>
-mlir::autodiff::findTurns(ArrayRef<triton::FuncOp> kernels, unsigned argument,
-                          const llvm::DenseMap<unsigned, Operation *> &sites,
-                          AccessSpaces &spaces) {
+SmallVector<Turn, 0> mlir::autodiff::findTurns(ArrayRef<triton::FuncOp> kernels,
+                                               unsigned argument,
+                                               Contributions &all) {
   SmallVector<Turn, 0> turns;
   for (triton::FuncOp kernel : kernels) {
-    std::map<unsigned, ArgumentUse> uses = collectUses(kernel);
+    GradientUses uses = all.in(kernel);
     auto use = uses.find(argument);
     if (use == uses.end())
       continue;
     if (!takesTurns(use->second))
       return {};
-    TurnFinder finder(kernel, argument, turns.empty(), sites, spaces);
-    llvm::append_range(turns, finder.find(use->second.accumulates));
+    TurnFinder finder(kernel, argument, turns.empty(), all);
+    llvm::append_range(turns, finder.find(use->second.contributions));
   }
   for (const Turn &turn : turns)
     if (turn.isAtomic() && (turns.size() > 1 || turn.ops.size() > 1))
-      kRemarks.missed(AccumulateOp(turn.ops.front()), turn.why);
+      kRemarks.missed(turn.ops.front(), turn.why);
   bool areAtomic =
       llvm::all_of(turns, [](const Turn &t) { return t.isAtomic(); });
   return turns.size() < 2 || areAtomic ? SmallVector<Turn, 0>() : turns;

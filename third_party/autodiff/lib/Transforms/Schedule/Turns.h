@@ -11,16 +11,14 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TURNS_H
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TURNS_H
 
-#include "autodiff/Analysis/AccessSpaces.h"
-#include "autodiff/Analysis/ArgumentUses.h"
-#include "autodiff/Analysis/Reason.h"
+#include "autodiff/Analysis/Contributions.h"
 
 namespace mlir::autodiff {
 
 /// Contributions of one kernel to the gradient of one argument.
 struct Turn {
   triton::FuncOp kernel;
-  SmallVector<AccumulateOp> ops;
+  SmallVector<Contribution> ops;
   /// That they reach no address twice; null if they may meet, in atomics.
   CheckAttr check;
   /// Whether they reach all that the check allows for.
@@ -38,10 +36,8 @@ struct Turn {
 
 /// The turns of all contributions to an argument, in the order in which
 /// `kernels` run; none if there are less than two, or if all would be atomic.
-SmallVector<Turn, 0>
-findTurns(ArrayRef<triton::FuncOp> kernels, unsigned argument,
-          const llvm::DenseMap<unsigned, Operation *> &sites,
-          AccessSpaces &spaces);
+SmallVector<Turn, 0> findTurns(ArrayRef<triton::FuncOp> kernels,
+                               unsigned argument, Contributions &all);
 
 } // namespace mlir::autodiff
 
