@@ -9,9 +9,9 @@
 #include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Builders/Regrid.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
-#include "autodiff/Support/UsedValues.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -178,22 +178,18 @@ ReasonOr<Dense> MergeGathered::findDense(const ArgumentUse &use) {
 /// Collects, in order, what computes `value`; false if that depends on what the
 /// kernel writes.
 bool MergeGathered::collectSlice(Value value, SetVector<Operation *> &slice) {
-  Operation *op = value.getDefiningOp();
-  if (!op || slice.contains(op))
-    return true;
-  if (mayWrite(op))
-    return false;
-  bool reads = op->walk([&](triton::LoadOp load) {
-                   return mayAlias(load.getPtr(), written)
-                              ? WalkResult::interrupt()
-                              : WalkResult::advance();
-                 }).wasInterrupted();
-  if (reads || llvm::any_of(getUsedValues(op), [&](Value operand) {
-        return !collectSlice(operand, slice);
-      }))
-    return false;
-  slice.insert(op);
-  return true;
+  return autodiff::collectSlice(value, slice, [&](Value each) {
+    Operation *op = each.getDefiningOp();
+    if (!op)
+      return Elsewhere::Known;
+    auto reads = [&](triton::LoadOp load) {
+      return mayAlias(load.getPtr(), written) ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+    };
+    return mayWrite(op) || op->walk(reads).wasInterrupted()
+               ? Elsewhere::Never
+               : Elsewhere::Computed;
+  });
 }
 
 /// For each axis of a tile longer than one, the axis along which `dense` moves

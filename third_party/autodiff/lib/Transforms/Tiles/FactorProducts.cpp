@@ -9,11 +9,11 @@
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 namespace mlir::autodiff {
@@ -47,20 +47,17 @@ struct FactorProducts : autodiff::impl::FactorProductsBase<FactorProducts> {
 /// all iterations.
 static bool collectCommon(scf::ForOp loop, Value value,
                           SetVector<Operation *> &slice) {
-  if (loop.isDefinedOutsideOfLoop(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() != 0)
-    return false;
-  auto load = dyn_cast<triton::LoadOp>(op);
-  bool isSame =
-      load ? !load.getIsVolatile() && !mayWrite(loop) : isMemoryEffectFree(op);
-  if (!isSame || !llvm::all_of(op->getOperands(), [&](Value operand) {
-        return collectCommon(loop, operand, slice);
-      }))
-    return false;
-  slice.insert(op);
-  return true;
+  return collectSlice(value, slice, [&](Value each) {
+    if (loop.isDefinedOutsideOfLoop(each))
+      return Elsewhere::Known;
+    Operation *op = each.getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() != 0)
+      return Elsewhere::Never;
+    auto load = dyn_cast<triton::LoadOp>(op);
+    bool isSame = load ? !load.getIsVolatile() && !mayWrite(loop)
+                       : isMemoryEffectFree(op);
+    return isSame ? Elsewhere::Computed : Elsewhere::Never;
+  });
 }
 
 /// What an operand of a product is before it is rounded and transposed; null if
