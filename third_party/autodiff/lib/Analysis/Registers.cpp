@@ -13,7 +13,7 @@ using namespace mlir::autodiff;
 /// What holds the elements of a value.
 static Value getHolder(Value value) {
   while (auto *op = value.getDefiningOp()) {
-    if (!isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::SplatOp>(op))
+    if (!triton::isRepetition(op))
       break;
     value = op->getOperand(0);
   }

@@ -77,8 +77,7 @@ static bool isOfOffset(Value value, unsigned depth = 8) {
 /// What a value is of that is only of another shape or type.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<CastOpInterface, triton::ExpandDimsOp, triton::BroadcastOp,
-             triton::SplatOp, triton::TransOp>(op))
+    if (!isa<CastOpInterface>(op) && !triton::isMove(op))
       break;
     value = op->getOperand(0);
   }
@@ -209,8 +208,7 @@ static std::string nameByUse(Value value, StringRef whole) {
 static bool isConditionOf(Value value, StringRef own) {
   return getElementTypeOrSelf(value.getType()).isInteger(1) &&
          llvm::any_of(value.getUsers(), [&](Operation *user) {
-           if (isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::SplatOp>(
-                   user))
+           if (triton::isRepetition(user))
              return isConditionOf(user->getResult(0), own);
            return user->getNumResults() == 1 &&
                   findVariable(user->getLoc()) == own &&

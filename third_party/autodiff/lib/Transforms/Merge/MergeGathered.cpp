@@ -252,9 +252,7 @@ static bool implies(Value mask, Value condition) {
   if (isa_and_present<arith::AndIOp>(op))
     return implies(op->getOperand(0), condition) ||
            implies(op->getOperand(1), condition);
-  return isa_and_present<triton::SplatOp, triton::BroadcastOp,
-                         triton::ExpandDimsOp>(op) &&
-         implies(op->getOperand(0), condition);
+  return triton::isRepetition(op) && implies(op->getOperand(0), condition);
 }
 
 ReasonOr<Gathered> MergeGathered::examine(AccumulateOp op, const Dense &dense) {
