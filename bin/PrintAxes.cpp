@@ -16,7 +16,7 @@ struct PrintAxes : PassWrapper<PrintAxes, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrintAxes)
   StringRef getArgument() const final { return "print-axes"; }
   StringRef getDescription() const final {
-    return "Say along which axes operations move";
+    return "Say along which axes operations move, and what they move";
   }
   void runOnOperation() override;
 };
@@ -29,6 +29,7 @@ void PrintAxes::runOnOperation() {
         (llvm::none_of(op->getOperandTypes(), isTile) &&
          llvm::none_of(op->getResultTypes(), isTile)))
       return;
+    auto known = dyn_cast<triton::AxisMapOpInterface>(op);
     for (OpOperand &use : op->getOpOperands()) {
       InFlightDiagnostic remark = op->emitRemark("operand ")
                                   << use.getOperandNumber() << ": ";
@@ -38,8 +39,12 @@ void PrintAxes::runOnOperation() {
         map->print(os);
       else
         os << "unknown";
+      if (known && known.takesElements(use.getOperandNumber()))
+        os << ", moved";
       remark << text;
     }
+    if (known && known.getAttrsBehindAxis())
+      op->emitRemark("behind another axis: ") << known.getAttrsBehindAxis();
   });
 }
 

@@ -49,6 +49,16 @@ bool AxisMap::isMixed() const {
   return llvm::any_of(operand, isMixed) || llvm::any_of(result, isMixed);
 }
 
+bool AxisMap::isRepetition() const {
+  unsigned least = 0;
+  for (const Axis &axis : operand) {
+    if (!axis.other || *axis.other < least)
+      return false;
+    least = *axis.other;
+  }
+  return true;
+}
+
 static StringRef nameOf(AxisMap::Kind kind) {
   switch (kind) {
   case AxisMap::Kind::Kept:
@@ -114,16 +124,34 @@ std::optional<AxisMap> AxisMap::of(OpOperand &use) {
 }
 
 std::optional<AxisMap> AxisMap::ofMove(Operation *op) {
-  auto known = dyn_cast_or_null<AxisMapOpInterface>(op);
-  if (!known || op->getNumOperands() != 1)
+  if (!isMove(op))
     return std::nullopt;
-  AxisMap map = known.getAxisMap(0);
-  if (map.isMixed() || llvm::any_of(map.operand, [](const Axis &axis) {
-        return axis.kind == Kind::Summed;
-      }))
-    return std::nullopt;
-  return map;
+  AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap(0);
+  return map.isMixed() ? std::nullopt : std::optional(map);
 }
+
+bool mlir::triton::isMove(Operation *op) {
+  auto known = dyn_cast_or_null<AxisMapOpInterface>(op);
+  return known && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         known.takesElements(0);
+}
+
+bool mlir::triton::isRepetition(Operation *op) {
+  std::optional<AxisMap> map = AxisMap::ofMove(op);
+  return map && map->isRepetition();
+}
+
+bool mlir::triton::takesElements(Operation *op) {
+  auto known = dyn_cast_or_null<AxisMapOpInterface>(op);
+  return known &&
+         llvm::any_of(llvm::seq(op->getNumOperands()), [&](unsigned operand) {
+           return known.takesElements(operand);
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// Of each operation
+//===----------------------------------------------------------------------===//
 
 AxisMap SplatOp::getAxisMap(unsigned operand) {
   AxisMap map = unknown(*this, operand);
@@ -197,6 +225,10 @@ AxisMap GatherOp::getAxisMap(unsigned operand) {
   return map;
 }
 
+bool GatherOp::takesElements(unsigned operand) {
+  return operand == getSrcMutable().getOperandNumber();
+}
+
 /// Every element of the source counts at the position that it is.
 AxisMap HistogramOp::getAxisMap(unsigned operand) {
   AxisMap map = unknown(*this, operand);
@@ -247,4 +279,39 @@ AxisMap ScanOp::getAxisMap(unsigned operand) {
     if (axis != getAxis())
       map.keep(axis, axis);
   return map;
+}
+
+//===----------------------------------------------------------------------===//
+// Behind another axis
+//===----------------------------------------------------------------------===//
+
+static DictionaryAttr withAttr(Operation *op, StringRef name, Attribute value) {
+  NamedAttrList attrs(op->getAttrDictionary());
+  attrs.set(name, value);
+  return attrs.getDictionary(op->getContext());
+}
+
+template <typename OpT> static DictionaryAttr withNextAxis(OpT op) {
+  return withAttr(op, op.getAxisAttrName(),
+                  Builder(op.getContext()).getI32IntegerAttr(op.getAxis() + 1));
+}
+
+DictionaryAttr ExpandDimsOp::getAttrsBehindAxis() {
+  return withNextAxis(*this);
+}
+DictionaryAttr ReduceOp::getAttrsBehindAxis() { return withNextAxis(*this); }
+DictionaryAttr ScanOp::getAttrsBehindAxis() { return withNextAxis(*this); }
+DictionaryAttr BroadcastOp::getAttrsBehindAxis() {
+  return (*this)->getAttrDictionary();
+}
+DictionaryAttr ReshapeOp::getAttrsBehindAxis() {
+  return (*this)->getAttrDictionary();
+}
+
+DictionaryAttr TransOp::getAttrsBehindAxis() {
+  SmallVector<int32_t> order{0};
+  for (int32_t axis : getOrder())
+    order.push_back(axis + 1);
+  return withAttr(*this, getOrderAttrName(),
+                  DenseI32ArrayAttr::get(getContext(), order));
 }

@@ -1,9 +1,8 @@
 //===- Constraints.cpp - Masks as bounds of sums --------------------------===//
 #include "autodiff/Analysis/Constraints.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "autodiff/Analysis/IndexVisitor.h"
 #include "mlir/IR/Matchers.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -47,65 +46,88 @@ static bool choosesExtremum(Operation *op, ScalarExpr::Kind kind, From from) {
           *chosen == ScalarExpr::binary(kind, *b, *a));
 }
 
+using Forms = ReasonOr<SmallVector<LinearForm>>;
+
+namespace {
 /// The forms of which a number is the smallest (`OpT` a minimum) or largest.
 template <typename OpT, ScalarExpr::Kind kind>
-static ReasonOr<SmallVector<LinearForm>> splitExtremum(Value value, From from) {
-  ReasonOr<LinearForm> form = LinearForm::of(value, {}, from);
-  Operation *op = value.getDefiningOp();
-  if (!form)
-    return form.why();
-  if (!op || !hasExtremum(*form, kind))
-    return SmallVector<LinearForm>{*form};
-  if (isa<OpT>(op) || choosesExtremum(op, kind, from)) {
+struct ExtremumSplitter : IndexVisitor<ExtremumSplitter<OpT, kind>, Forms> {
+  explicit ExtremumSplitter(From from) : from(from) {}
+
+  Forms of(Value value) {
+    ReasonOr<LinearForm> form = LinearForm::of(value, {}, from);
+    if (!form)
+      return form.why();
+    Operation *op = value.getDefiningOp();
+    if (!op || !hasExtremum(*form, kind))
+      return alone(*form);
+    if (isa<OpT>(op) || choosesExtremum(op, kind, from))
+      return ofEither(op->getOperands().take_back(2));
+    whole = *form;
+    return this->visit(op);
+  }
+
+  Forms ofEither(ValueRange numbers) {
     SmallVector<LinearForm> all;
-    for (Value number : op->getOperands().take_back(2)) {
-      auto forms = splitExtremum<OpT, kind>(number, from);
+    for (Value number : numbers) {
+      Forms forms = inner(number);
       if (!forms)
         return forms.why();
       all.append(*forms);
     }
     return all;
   }
-  if (isa<arith::AddIOp>(op)) {
-    auto lhs = splitExtremum<OpT, kind>(op->getOperand(0), from);
-    auto rhs = splitExtremum<OpT, kind>(op->getOperand(1), from);
+  Forms ofSum(Value a, Value b) {
+    Forms lhs = inner(a), rhs = inner(b);
     if (!lhs || !rhs)
       return std::nullopt;
     SmallVector<LinearForm> sums;
-    for (const LinearForm &a : *lhs)
-      for (const LinearForm &b : *rhs)
-        sums.push_back(a + b);
+    for (const LinearForm &x : *lhs)
+      for (const LinearForm &y : *rhs)
+        sums.push_back(x + y);
     return sums;
   }
-  if (isa<arith::SubIOp>(op)) {
-    auto lhs = splitExtremum<OpT, kind>(op->getOperand(0), from);
-    std::optional<LinearForm> rhs = LinearForm::of(op->getOperand(1), {}, from);
+  Forms ofDifference(Value a, Value b) {
+    Forms lhs = inner(a);
+    std::optional<LinearForm> rhs = LinearForm::of(b, {}, from);
     if (!lhs || !rhs)
       return std::nullopt;
-    for (LinearForm &a : *lhs)
-      a = a - *rhs;
+    for (LinearForm &each : *lhs)
+      each = each - *rhs;
     return lhs;
   }
-  auto map = triton::AxisMap::ofMove(op);
-  if (map || isa<arith::ExtSIOp>(op)) {
-    auto forms = splitExtremum<OpT, kind>(op->getOperand(0), from);
-    if (map && forms)
+  Forms ofSame(Value value) { return inner(value); }
+  Forms ofMoved(Value value, const triton::AxisMap &map) {
+    Forms forms = inner(value);
+    if (forms)
       for (LinearForm &each : *forms)
-        each.moveAxes(*map);
+        each.moveAxes(map);
     return forms;
   }
-  return SmallVector<LinearForm>{*form};
-}
+  Forms ofProduct(Value, Value) { return alone(whole); }
+  Forms ofRange(triton::MakeRangeOp) { return alone(whole); }
+  Forms ofOther(Operation *) { return alone(whole); }
 
-ReasonOr<SmallVector<LinearForm>> mlir::autodiff::smallestOf(Value value,
-                                                             From from) {
-  return splitExtremum<arith::MinSIOp, ScalarExpr::Kind::Min>(value, from);
+private:
+  Forms inner(Value value) { return ExtremumSplitter(from).of(value); }
+  static Forms alone(const LinearForm &form) {
+    return SmallVector<LinearForm>{form};
+  }
+
+  From from;
+  LinearForm whole; ///< of what is visited
+};
+} // namespace
+
+Forms mlir::autodiff::smallestOf(Value value, From from) {
+  return ExtremumSplitter<arith::MinSIOp, ScalarExpr::Kind::Min>(from).of(
+      value);
 }
 
 Constraints mlir::autodiff::lessThan(Value lhs, Value rhs, int64_t slack,
                                      From from) {
-  auto greatest =
-      splitExtremum<arith::MaxSIOp, ScalarExpr::Kind::Max>(lhs, from);
+  Forms greatest =
+      ExtremumSplitter<arith::MaxSIOp, ScalarExpr::Kind::Max>(from).of(lhs);
   auto least = smallestOf(rhs, from);
   if (!greatest || !least)
     return greatest ? least.why() : greatest.why();

@@ -1,16 +1,28 @@
 //===- IndirectAddress.cpp - Addresses with an index from memory ----------===//
 #include "autodiff/Analysis/IndirectAddress.h"
 
+#include "autodiff/Analysis/IndexVisitor.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
 using Address = ReasonOr<IndirectAddress>;
 
+namespace {
+struct AddressFinder : IndexVisitor<AddressFinder, Address> {
+  Address ofSum(Value a, Value b) { return combine(a, b, 1); }
+  Address ofDifference(Value a, Value b) { return combine(a, b, -1); }
+  Address combine(Value lhs, Value rhs, int64_t factor);
+  Address ofProduct(Value a, Value b);
+  Address ofSame(Value value) { return IndirectAddress::of(value); }
+  Address ofMoved(Value value, const triton::AxisMap &map);
+  Address ofRange(triton::MakeRangeOp) { return {}; }
+  Address ofOther(Operation *) { return {}; }
+};
+} // namespace
+
 /// lhs + factor · rhs; none if both have an index.
-static Address sum(Value lhs, Value rhs, int64_t factor) {
+Address AddressFinder::combine(Value lhs, Value rhs, int64_t factor) {
   Address a = IndirectAddress::of(lhs), b = IndirectAddress::of(rhs);
   if (!a || !b)
     return a ? b.why() : a.why();
@@ -25,9 +37,9 @@ static Address sum(Value lhs, Value rhs, int64_t factor) {
   return total;
 }
 
-static Address product(Value lhs, Value rhs) {
-  Address address = IndirectAddress::of(lhs);
-  std::optional<LinearForm> factor = LinearForm::of(rhs);
+static Address scale(Value value, Value by) {
+  Address address = IndirectAddress::of(value);
+  std::optional<LinearForm> factor = LinearForm::of(by);
   if (!address || !factor || !factor->isConstant())
     return std::nullopt;
   address->known = address->known.scaled(factor->constant);
@@ -35,8 +47,14 @@ static Address product(Value lhs, Value rhs) {
   return address;
 }
 
+Address AddressFinder::ofProduct(Value a, Value b) {
+  Address address = scale(a, b);
+  return address ? address : scale(b, a);
+}
+
 /// None if an axis of the index is dropped.
-static Address moveAxes(Address address, const triton::AxisMap &map) {
+Address AddressFinder::ofMoved(Value value, const triton::AxisMap &map) {
+  Address address = IndirectAddress::of(value);
   if (!address)
     return address;
   address->known.moveAxes(map);
@@ -53,20 +71,8 @@ Address IndirectAddress::of(Value value) {
   if (std::optional<LinearForm> known = LinearForm::of(value))
     return IndirectAddress{*known, ScalarExpr::constant(0), {}, {}};
   Address address;
-  if (Operation *op = value.getDefiningOp()) {
-    if (isa<arith::AddIOp, triton::AddPtrOp>(op))
-      address = sum(op->getOperand(0), op->getOperand(1), 1);
-    else if (isa<arith::SubIOp>(op))
-      address = sum(op->getOperand(0), op->getOperand(1), -1);
-    else if (isa<arith::MulIOp>(op)) {
-      address = product(op->getOperand(0), op->getOperand(1));
-      if (!address)
-        address = product(op->getOperand(1), op->getOperand(0));
-    } else if (isa<arith::ExtSIOp>(op))
-      address = of(op->getOperand(0));
-    else if (auto map = triton::AxisMap::ofMove(op))
-      address = moveAxes(of(op->getOperand(0)), *map);
-  }
+  if (Operation *op = value.getDefiningOp())
+    address = AddressFinder().visit(op);
   if (address || isPointer(value.getType()) ||
       getElementTypeOrSelf(value.getType()).isInteger(1) ||
       !isa<IntegerType>(getElementTypeOrSelf(value.getType())))

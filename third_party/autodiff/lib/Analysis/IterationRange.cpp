@@ -1,8 +1,8 @@
 //===- IterationRange.cpp - Integers of an iteration ----------------------===//
 #include "autodiff/Analysis/IterationRange.h"
 
+#include "autodiff/Analysis/IndexVisitor.h"
 #include "mlir/IR/Matchers.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -31,35 +31,56 @@ IterationRange IterationRange::operator+(const IterationRange &other) const {
   return sum;
 }
 
-std::optional<IterationRange> IterationRange::of(Value value, scf::ForOp loop) {
+namespace {
+using MaybeRange = std::optional<IterationRange>;
+
+struct RangeFinder : IndexVisitor<RangeFinder, MaybeRange> {
+  explicit RangeFinder(scf::ForOp loop) : loop(loop) {}
+
+  MaybeRange of(Value value);
+  MaybeRange ofSum(Value a, Value b) { return combine(a, b, 1); }
+  MaybeRange ofDifference(Value a, Value b) { return combine(a, b, -1); }
+  MaybeRange combine(Value a, Value b, int64_t sign);
+  MaybeRange ofProduct(Value a, Value b);
+  MaybeRange ofSame(Value value) { return of(value); }
+  MaybeRange ofMoved(Value value, const triton::AxisMap &) { return of(value); }
+  MaybeRange ofRange(triton::MakeRangeOp range) {
+    return IterationRange{0, range.getStart(), int64_t(range.getEnd()) - 1, {}};
+  }
+  MaybeRange ofOther(Operation *) { return std::nullopt; }
+
+  scf::ForOp loop;
+};
+} // namespace
+
+MaybeRange RangeFinder::combine(Value a, Value b, int64_t sign) {
+  MaybeRange lhs = of(a), rhs = of(b);
+  return lhs && rhs ? MaybeRange(*lhs + rhs->scaled(sign)) : std::nullopt;
+}
+
+MaybeRange RangeFinder::ofProduct(Value a, Value b) {
+  MaybeRange lhs = of(a), rhs = of(b);
+  APInt number;
+  return lhs && rhs && matchPattern(b, m_ConstantInt(&number))
+             ? MaybeRange(lhs->scaled(rhs->low))
+             : std::nullopt;
+}
+
+MaybeRange RangeFinder::of(Value value) {
   if (value == loop.getInductionVar())
     return IterationRange{1};
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number)) &&
       number.getSignificantBits() <= 32)
-    return IterationRange{0, number.getSExtValue(), number.getSExtValue()};
+    return IterationRange{0, number.getSExtValue(), number.getSExtValue(), {}};
   if (value.getType().isIntOrIndex() && loop.isDefinedOutsideOfLoop(value))
     return IterationRange{0, 0, 0, {{value, 1}}};
   Operation *op = value.getDefiningOp();
-  if (!op)
-    return std::nullopt;
-  if (auto range = dyn_cast<triton::MakeRangeOp>(op))
-    return IterationRange{0, range.getStart(), int64_t(range.getEnd()) - 1};
-  if (triton::AxisMap::ofMove(op) || isa<arith::ExtSIOp>(op))
-    return of(op->getOperand(0), loop);
-  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
-    return std::nullopt;
-  std::optional<IterationRange> a = of(op->getOperand(0), loop);
-  std::optional<IterationRange> b = of(op->getOperand(1), loop);
-  if (!a || !b)
-    return std::nullopt;
-  if (isa<arith::AddIOp>(op))
-    return *a + *b;
-  if (isa<arith::SubIOp>(op))
-    return *a + b->scaled(-1);
-  return matchPattern(op->getOperand(1), m_ConstantInt(&number))
-             ? std::optional(a->scaled(b->low))
-             : std::nullopt;
+  return op ? visit(op) : MaybeRange();
+}
+
+MaybeRange IterationRange::of(Value value, scf::ForOp loop) {
+  return RangeFinder(loop).of(value);
 }
 
 std::optional<IterationRange> IterationRange::marginOf(arith::CmpIOp compare,

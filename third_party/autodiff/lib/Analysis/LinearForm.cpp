@@ -1,11 +1,8 @@
 //===- LinearForm.cpp - Indices as sums over an iteration space -----------===//
 #include "autodiff/Analysis/LinearForm.h"
 
-#include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Dialect/Autodiff.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "autodiff/Analysis/IndexVisitor.h"
 #include "mlir/IR/Matchers.h"
-#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -124,15 +121,24 @@ static LinearForm single(Dimension dimension, ScalarExpr coefficient) {
 }
 
 namespace {
-struct FormBuilder {
+struct FormBuilder : IndexVisitor<FormBuilder, Form> {
+  FormBuilder(llvm::function_ref<bool(Value)> isOpaque, ScalarExpr::From from)
+      : isOpaque(isOpaque), from(from) {}
+
   llvm::function_ref<bool(Value)> isOpaque;
   ScalarExpr::From from;
   /// Why the innermost values that have no form have none.
   SmallVector<Reason> why;
 
   Form of(Value value);
-  Form sum(Value a, Value b, bool negate = false);
-  Form product(Value a, Value b);
+  Form ofSum(Value a, Value b) { return combine(a, b, /*negate=*/false); }
+  Form ofDifference(Value a, Value b) { return combine(a, b, /*negate=*/true); }
+  Form combine(Value a, Value b, bool negate);
+  Form ofProduct(Value a, Value b);
+  Form ofSame(Value value) { return of(value); }
+  Form ofMoved(Value value, const triton::AxisMap &map);
+  Form ofRange(triton::MakeRangeOp range);
+  Form ofOther(Operation *) { return std::nullopt; }
   Form induction(scf::ForOp loop);
   Form carried(scf::ForOp loop, unsigned index);
   Form ofArgument(BlockArgument argument);
@@ -141,14 +147,14 @@ struct FormBuilder {
 };
 } // namespace
 
-Form FormBuilder::sum(Value a, Value b, bool negate) {
+Form FormBuilder::combine(Value a, Value b, bool negate) {
   Form lhs = of(a), rhs = lhs || !why.empty() ? of(b) : std::nullopt;
   if (!lhs || !rhs)
     return std::nullopt;
   return negate ? *lhs - *rhs : *lhs + *rhs;
 }
 
-Form FormBuilder::product(Value a, Value b) {
+Form FormBuilder::ofProduct(Value a, Value b) {
   Form lhs = of(a), rhs = lhs || !why.empty() ? of(b) : std::nullopt;
   if (!lhs || !rhs)
     return std::nullopt;
@@ -157,6 +163,18 @@ Form FormBuilder::product(Value a, Value b) {
   if (lhs->isConstant())
     return rhs->scaled(lhs->constant);
   return std::nullopt;
+}
+
+Form FormBuilder::ofMoved(Value value, const triton::AxisMap &map) {
+  Form form = of(value);
+  if (form)
+    form->moveAxes(map);
+  return form;
+}
+
+Form FormBuilder::ofRange(triton::MakeRangeOp range) {
+  return uniform(ScalarExpr::constant(range.getStart())) +
+         single({Dimension::Kind::Axis}, ScalarExpr::constant(1));
 }
 
 /// The induction variable of a loop: a dimension of its own if programs start
@@ -305,26 +323,11 @@ Form FormBuilder::find(Value value) {
     return ofArgument(argument);
 
   Operation *op = value.getDefiningOp();
-  Form form;
-  if (isa<arith::AddIOp, triton::AddPtrOp>(op))
-    form = sum(op->getOperand(0), op->getOperand(1));
-  else if (isa<arith::SubIOp>(op))
-    form = sum(op->getOperand(0), op->getOperand(1), /*negate=*/true);
-  else if (isa<arith::MulIOp>(op))
-    form = product(op->getOperand(0), op->getOperand(1));
-  else if (isa<arith::ExtSIOp, arith::IndexCastOp, HeldOp>(op))
-    form = of(op->getOperand(0));
-  else if (auto map = triton::AxisMap::ofMove(op)) {
-    form = of(op->getOperand(0));
-    if (form)
-      form->moveAxes(*map);
-  } else if (isa<ProgramsOp>(op))
+  if (isa<ProgramsOp>(op))
     return single(
         {Dimension::Kind::Place, cast<OpResult>(value).getResultNumber()},
         ScalarExpr::constant(1));
-  else if (auto range = dyn_cast<triton::MakeRangeOp>(op))
-    form = uniform(ScalarExpr::constant(range.getStart())) +
-           single({Dimension::Kind::Axis}, ScalarExpr::constant(1));
+  Form form = visit(op);
   if (form && !mixesDigits(*form))
     return form;
   return ofProgram(value);
@@ -333,7 +336,7 @@ Form FormBuilder::find(Value value) {
 ReasonOr<LinearForm> LinearForm::of(Value value,
                                     llvm::function_ref<bool(Value)> isOpaque,
                                     ScalarExpr::From from) {
-  FormBuilder builder{isOpaque, from, {}};
+  FormBuilder builder(isOpaque, from);
   if (Form form = builder.of(value))
     return form;
   return Reason::all(builder.why);

@@ -219,12 +219,14 @@ const Lanes *LiveLanes::through(OpOperand &use) {
   }
   if (isa<triton::SplitOp>(op))
     return algebra.through(use, results);
-  if (isa<triton::SplatOp, triton::UnsplatOp, triton::BroadcastOp,
-          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp,
-          triton::JoinOp, triton::ReduceOp, triton::ScanOp, triton::DotOp,
-          SwapOp>(op))
-    return algebra.through(use, lanes);
-  return algebra.unknown();
+  // An index has to be one in dead lanes, too.
+  if (isa<triton::GatherOp>(op))
+    return algebra.unknown();
+  auto map = triton::AxisMap::of(use);
+  bool isKnown =
+      (map && !map->isMixed()) ||
+      isa<triton::ReshapeOp, triton::JoinOp, triton::ScanOp, SwapOp>(op);
+  return isKnown ? algebra.through(use, lanes) : algebra.unknown();
 }
 
 /// Whether `op` is in a combine function, where there are no tiles.

@@ -26,10 +26,8 @@ Type mlir::autodiff::getPointee(Type type) {
 }
 
 OpOperand *mlir::autodiff::getPointerSource(Operation *op) {
-  if (isa<triton::AddPtrOp, triton::SplatOp, triton::BroadcastOp,
-          triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp>(op))
-    return &op->getOpOperand(0);
-  return nullptr;
+  bool isSource = isa<triton::AddPtrOp>(op) || triton::isMove(op);
+  return isSource ? &op->getOpOperand(0) : nullptr;
 }
 
 namespace {

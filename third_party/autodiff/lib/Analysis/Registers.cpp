@@ -13,7 +13,7 @@ using namespace mlir::autodiff;
 /// The value whose registers hold the elements of `value`.
 static Value getHolder(Value value) {
   while (auto *op = value.getDefiningOp()) {
-    if (!isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::SplatOp>(op))
+    if (!triton::isRepetition(op))
       break;
     value = op->getOperand(0);
   }

@@ -2,8 +2,8 @@
 #include "autodiff/Analysis/ScalarExpr.h"
 
 #include "ScalarSum.h"
+#include "autodiff/Analysis/IndexVisitor.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -281,76 +281,94 @@ static std::optional<ScalarExpr> choose(Value condition, Value whenTrue,
   return *b + *holds * (*a - *b);
 }
 
-std::optional<ScalarExpr> ScalarExpr::of(Value value, From from) {
+namespace {
+using Scalar = std::optional<ScalarExpr>;
+
+/// Reads the operation that gives `value`.
+struct ScalarReader : IndexVisitor<ScalarReader, Scalar> {
+  ScalarReader(Value value, ScalarExpr::From from) : value(value), from(from) {}
+
+  Scalar ofSum(Value a, Value b) { return combine(Kind::Add, a, b); }
+  Scalar ofDifference(Value a, Value b) { return combine(Kind::Sub, a, b); }
+  Scalar ofProduct(Value a, Value b) { return combine(Kind::Mul, a, b); }
+  Scalar ofSame(Value source);
+  Scalar ofMoved(Value, const triton::AxisMap &) { return std::nullopt; }
+  Scalar ofRange(triton::MakeRangeOp) { return std::nullopt; }
+  Scalar ofOther(Operation *op);
+
+private:
+  Scalar combine(Kind kind, Value a, Value b, bool isUnsigned = false);
+
+  Value value;
+  ScalarExpr::From from;
+};
+} // namespace
+
+Scalar ScalarReader::combine(Kind kind, Value a, Value b, bool isUnsigned) {
+  Scalar lhs = ScalarExpr::of(a, from), rhs = ScalarExpr::of(b, from);
+  if (!lhs || !rhs ||
+      (isUnsigned && !(lhs->isNotNegative() && rhs->isNotNegative())))
+    return std::nullopt;
+  return ScalarExpr::binary(kind, *lhs, *rhs);
+}
+
+/// A truncated i1 or i8 is not the number it came from.
+Scalar ScalarReader::ofSame(Value source) {
+  unsigned width =
+      value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
+  return width < 32 ? std::nullopt : ScalarExpr::of(source, from);
+}
+
+Scalar ScalarReader::ofOther(Operation *op) {
+  MLIRContext *context = op->getContext();
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  auto binary = [&](Kind kind, bool isUnsigned = false) {
+    return [this, kind, isUnsigned](Operation *op) {
+      return combine(kind, op->getOperand(0), op->getOperand(1), isUnsigned);
+    };
+  };
+  return llvm::TypeSwitch<Operation *, Scalar>(op)
+      .Case([&](triton::GetProgramIdOp id) {
+        return ScalarExpr::programId(context, id.getAxisAsInt());
+      })
+      .Case([&](triton::GetNumProgramsOp count) {
+        return ScalarExpr::grid(context, count.getAxisAsInt());
+      })
+      .Case([&](SizeOp size) { return ScalarExpr(size.getExpression()); })
+      .Case([&](triton::LoadOp load) {
+        return from == ScalarExpr::From::Memory ? ofLoad(load) : std::nullopt;
+      })
+      .Case([&](arith::TruncIOp op) { return ofSame(op.getIn()); })
+      .Case([&](arith::SelectOp op) {
+        return choose(op.getCondition(), op.getTrueValue(), op.getFalseValue(),
+                      from);
+      })
+      .Case([&](scf::IfOp op) {
+        return choose(op.getCondition(), op.thenYield().getOperand(number),
+                      op.elseYield().getOperand(number), from);
+      })
+      .Case<arith::DivSIOp>(binary(Kind::Div))
+      .Case<arith::DivUIOp>(binary(Kind::Div, /*isUnsigned=*/true))
+      .Case<arith::RemSIOp>(binary(Kind::Rem))
+      .Case<arith::CeilDivSIOp>(binary(Kind::CeilDiv))
+      .Case<arith::MinSIOp>(binary(Kind::Min))
+      .Case<arith::MaxSIOp>(binary(Kind::Max))
+      .Default(Scalar());
+}
+
+Scalar ScalarExpr::of(Value value, From from) {
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number)))
     return constant(number.getSExtValue());
   if (!value.getType().isSignlessInteger() && !value.getType().isIndex())
     return std::nullopt;
-
-  MLIRContext *context = value.getContext();
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (isa<triton::FuncOp>(argument.getOwner()->getParentOp()))
-      return ScalarExpr::argument(context, argument.getArgNumber());
-    return std::nullopt;
-  }
-
-  Operation *op = value.getDefiningOp();
-  if (auto pid = dyn_cast<triton::GetProgramIdOp>(op))
-    return programId(context, pid.getAxisAsInt());
-  if (auto count = dyn_cast<triton::GetNumProgramsOp>(op))
-    return grid(context, count.getAxisAsInt());
-  if (auto size = dyn_cast<SizeOp>(op))
-    return ScalarExpr(size.getExpression());
-  if (auto load = dyn_cast<triton::LoadOp>(op))
-    return from == From::Memory ? ofLoad(load) : std::nullopt;
-  if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp, HeldOp>(op)) {
-    // A truncated i1 or i8 is not the number it came from.
-    unsigned width = value.getType().isIndex()
-                         ? 64
-                         : value.getType().getIntOrFloatBitWidth();
-    return width < 32 ? std::nullopt : of(op->getOperand(0), from);
-  }
-  if (auto select = dyn_cast<arith::SelectOp>(op))
-    return choose(select.getCondition(), select.getTrueValue(),
-                  select.getFalseValue(), from);
-  if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    unsigned index = cast<OpResult>(value).getResultNumber();
-    return choose(branch.getCondition(), branch.thenYield().getOperand(index),
-                  branch.elseYield().getOperand(index), from);
-  }
-  if (op->getNumOperands() != 2)
-    return std::nullopt;
-
-  std::optional<Kind> kind;
-  if (isa<arith::AddIOp>(op))
-    kind = Kind::Add;
-  else if (isa<arith::SubIOp>(op))
-    kind = Kind::Sub;
-  else if (isa<arith::MulIOp>(op))
-    kind = Kind::Mul;
-  else if (isa<arith::DivSIOp>(op))
-    kind = Kind::Div;
-  else if (isa<arith::RemSIOp>(op))
-    kind = Kind::Rem;
-  else if (isa<arith::DivUIOp>(op))
-    kind = Kind::Div;
-  else if (isa<arith::CeilDivSIOp>(op))
-    kind = Kind::CeilDiv;
-  else if (isa<arith::MinSIOp>(op))
-    kind = Kind::Min;
-  else if (isa<arith::MaxSIOp>(op))
-    kind = Kind::Max;
-  if (!kind)
-    return std::nullopt;
-  std::optional<ScalarExpr> lhs = of(op->getOperand(0), from);
-  std::optional<ScalarExpr> rhs = of(op->getOperand(1), from);
-  if (!lhs || !rhs)
-    return std::nullopt;
-  if (isa<arith::DivUIOp>(op) &&
-      !(lhs->isNotNegative() && rhs->isNotNegative()))
-    return std::nullopt;
-  return binary(*kind, *lhs, *rhs);
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return ScalarReader(value, from).visit(value.getDefiningOp());
+  return isa<triton::FuncOp>(argument.getOwner()->getParentOp())
+             ? Scalar(ScalarExpr::argument(value.getContext(),
+                                           argument.getArgNumber()))
+             : std::nullopt;
 }
 
 std::pair<ScalarExpr, int64_t> ScalarExpr::asMultiple() const {

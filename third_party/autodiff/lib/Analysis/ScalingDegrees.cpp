@@ -467,7 +467,7 @@ std::optional<bool> ScalingDegrees::decide(Value condition) {
   Operation *op = condition.getDefiningOp();
   if (!op)
     return std::nullopt;
-  if (triton::AxisMap::ofMove(op) || isa<triton::ReshapeOp>(op))
+  if (triton::isMove(op))
     return decide(op->getOperand(0));
   if (isa<arith::AndIOp, arith::OrIOp>(op))
     return both(decide(op->getOperand(0)), decide(op->getOperand(1)),

@@ -22,10 +22,8 @@ static SmallVector<Value> keepFloats(ValueRange values) {
 /// Whether all elements of the results are elements of the operands, maybe
 /// rounded or negated.
 static bool choosesElements(Operation *op) {
-  return isa<ResidualOp, StopGradientOp, triton::SplatOp, triton::UnsplatOp,
-             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-             triton::TransOp, triton::JoinOp, triton::SplitOp, triton::CatOp,
-             triton::GatherOp, triton::FpToFpOp, triton::ClampFOp, SwapOp,
+  return triton::takesElements(op) ||
+         isa<ResidualOp, StopGradientOp, triton::FpToFpOp, triton::ClampFOp,
              arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::MaxNumFOp,
              arith::MinNumFOp, arith::MaximumFOp, arith::MinimumFOp,
              arith::NegFOp, math::AbsFOp>(op);

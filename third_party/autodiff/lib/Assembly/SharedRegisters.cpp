@@ -133,10 +133,9 @@ void Copies::visit(Operation *op) {
     // Copies to and from the results of a branch.
     for (Value side : op->getOperands().drop_front())
       unite(side, op->getResult(0));
-  } else if (isa<arith::BitcastOp, triton::BitcastOp, triton::BroadcastOp,
-                 triton::CatOp, triton::ExpandDimsOp, triton::JoinOp,
-                 triton::ReshapeOp, triton::SplatOp, triton::SplitOp,
-                 triton::TransOp, triton::UnsplatOp>(op)) {
+  } else if (isa<arith::BitcastOp, triton::BitcastOp>(op) ||
+             (triton::takesElements(op) && !isa<triton::GatherOp>(op))) {
+    // (What a gather takes, another thread may have.)
     for (Value operand : op->getOperands())
       for (Value result : op->getResults())
         unite(operand, result);

@@ -37,28 +37,26 @@ static Value applyToFirst(OpBuilder &b, Operation *op, unsigned axis,
   return first->getResult(0);
 }
 
-unsigned mlir::autodiff::getSourceAxis(Operation *op, unsigned axis) {
-  auto map = *triton::AxisMap::ofMove(op);
-  std::optional<unsigned> kept = map.toOperand(axis);
-  return kept ? *kept : *map.getStretched(axis);
+std::optional<unsigned> mlir::autodiff::getSourceAxis(Operation *op,
+                                                      unsigned axis) {
+  auto map = triton::AxisMap::ofMove(op);
+  std::optional<unsigned> kept = map ? map->toOperand(axis) : std::nullopt;
+  return kept || !map ? kept : map->getStretched(axis);
 }
 
 Value mlir::autodiff::spreadFirstLane(OpBuilder &b, Operation *op, Value first,
                                       unsigned axis) {
-  Type element = getElementTypeOrSelf(first.getType());
-  Type type = dropAxis(op->getResult(0).getType(), axis);
-  if (auto tile = dyn_cast<RankedTensorType>(type))
-    type = tile.clone(element);
-  else
-    type = element;
-  if (first.getType() == type)
-    return first;
-  if (!isa<RankedTensorType>(first.getType()))
-    return triton::SplatOp::create(b, op->getLoc(), type, first);
-  if (auto expand = dyn_cast<triton::ExpandDimsOp>(op))
-    return triton::ExpandDimsOp::create(
-        b, op->getLoc(), first, expand.getAxis() - (expand.getAxis() > axis));
-  return triton::BroadcastOp::create(b, op->getLoc(), type, first);
+  auto tile = cast<RankedTensorType>(op->getResult(0).getType());
+  SmallVector<int64_t> shape(tile.getShape());
+  shape.erase(shape.begin() + axis);
+  // Where the axes of the operand are, in their order.
+  SmallVector<std::pair<unsigned, unsigned>> places;
+  for (unsigned other : llvm::seq<unsigned>(tile.getRank()))
+    if (auto from = getSourceAxis(op, other); from && other != axis)
+      places.emplace_back(*from, other - (other > axis));
+  llvm::sort(places);
+  return repeatOver(b, op->getLoc(), first,
+                    llvm::to_vector(llvm::make_second_range(places)), shape);
 }
 
 Value mlir::autodiff::getFirstLane(OpBuilder &b, Value tile, unsigned axis,
@@ -79,17 +77,10 @@ Value mlir::autodiff::getFirstLane(OpBuilder &b, Value tile, unsigned axis,
   if (auto range = dyn_cast<triton::MakeRangeOp>(op))
     return arith::ConstantOp::create(b, op->getLoc(),
                                      b.getI32IntegerAttr(range.getStart()));
-  if (auto splat = dyn_cast<triton::SplatOp>(op))
-    return isa<RankedTensorType>(type)
-               ? triton::SplatOp::create(b, op->getLoc(), type, splat.getSrc())
-                     .getResult()
-               : splat.getSrc();
-  auto expand = dyn_cast<triton::ExpandDimsOp>(op);
-  if (expand && expand.getAxis() == axis)
-    return expand.getSrc();
-  if (isa<triton::BroadcastOp, triton::ExpandDimsOp>(op)) {
-    Value first =
-        getFirstLane(b, op->getOperand(0), getSourceAxis(op, axis), known);
+  if (triton::AxisMap::ofMove(op)) {
+    Value first = op->getOperand(0);
+    if (std::optional<unsigned> from = getSourceAxis(op, axis))
+      first = getFirstLane(b, first, *from, known);
     return first ? spreadFirstLane(b, op, first, axis) : Value();
   }
   bool isArithmetic = op->hasTrait<OpTrait::Elementwise>() &&

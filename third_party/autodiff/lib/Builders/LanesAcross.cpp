@@ -91,7 +91,8 @@ static bool isSame(Value a, Value b) {
 /// The operation that computes a tile before broadcasts and expand_dims.
 static Operation *findCore(Value tile) {
   Operation *op = tile.getDefiningOp();
-  while (isa_and_nonnull<triton::BroadcastOp, triton::ExpandDimsOp>(op))
+  while (triton::isRepetition(op) &&
+         isa<RankedTensorType>(op->getOperand(0).getType()))
     op = op->getOperand(0).getDefiningOp();
   return op;
 }

@@ -169,18 +169,8 @@ Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
   return arith::AddIOp::create(b, loc, scaled, remainder);
 }
 
-/// Makes what an operation and its regions use known.
-bool Regrid::bindOperands(Operation *op, bool &varies) {
-  for (Value value : getUsedValues(op)) {
-    if (!get(value))
-      return false;
-    varies |= variant.contains(value);
-  }
-  return true;
-}
-
-/// Null: what `op` gives is not known in the new kernel.
-Value Regrid::refuse(Operation *op) {
+/// What `op` gives is not known in the new kernel.
+Elsewhere Regrid::refuse(Operation *op) {
   if (isa<triton::GetProgramIdOp>(op))
     reason = because(
         op, "it depends, at {0}, on a program id in a way of its own", op);
@@ -192,44 +182,55 @@ Value Regrid::refuse(Operation *op) {
   else
     reason = because(op, "it depends on what `{0}` at {1} does to memory",
                      op->getName().getStringRef(), op);
-  return {};
+  return Elsewhere::Never;
 }
 
-Value Regrid::get(Value source) {
-  if (Value known = map.lookupOrNull(source))
-    return known;
+/// Makes known what is bound, or made up of what is.
+Elsewhere Regrid::ask(Value source) {
+  if (map.contains(source))
+    return Elsewhere::Known;
   if (auto argument = dyn_cast<BlockArgument>(source)) {
     Operation *parent = argument.getOwner()->getParentOp();
     if (!isa<triton::FuncOp>(parent))
       return refuse(parent);
     map.map(source, target.getArgument(argument.getArgNumber()));
-    return map.lookup(source);
+    return Elsewhere::Known;
   }
   if (Value other = redirected.lookup(source)) {
-    if (Value value = get(other))
-      bind(source, value, variant.contains(other));
-    return map.lookupOrNull(source);
+    Value value = get(other);
+    if (!value)
+      return Elsewhere::Never;
+    bind(source, value, variant.contains(other));
+    return Elsewhere::Known;
   }
-  if (Value value = ofDigit(source))
-    return value;
+  if (ofDigit(source))
+    return Elsewhere::Known;
   Operation *op = source.getDefiningOp();
-  bool varies = false;
-  if (isa<triton::GetProgramIdOp>(op) || mayWrite(op))
-    return refuse(op);
-  if (!bindOperands(op, varies))
-    return {};
+  return isa<triton::GetProgramIdOp>(op) || mayWrite(op) ? refuse(op)
+                                                         : Elsewhere::Computed;
+}
+
+void Regrid::clone(Operation *op, bool varies) {
   (varies ? varying : once).clone(*op, map);
   if (varies)
     variant.insert(op->result_begin(), op->result_end());
-  return map.lookup(source);
+}
+
+Value Regrid::get(Value source) {
+  auto copy = [&](Operation *op) {
+    clone(op, llvm::any_of(getUsedValues(op),
+                           [&](Value used) { return variant.contains(used); }));
+  };
+  bool isKnown =
+      visitSlice(source, [&](Value each) { return ask(each); }, copy);
+  return isKnown ? map.lookup(source) : Value();
 }
 
 LogicalResult Regrid::copy(Operation *op) {
-  bool varies = true;
-  if (!bindOperands(op, varies))
-    return failure();
-  varying.clone(*op, map);
-  variant.insert(op->result_begin(), op->result_end());
+  for (Value used : getUsedValues(op))
+    if (!get(used))
+      return failure();
+  clone(op, /*varies=*/true);
   return success();
 }
 

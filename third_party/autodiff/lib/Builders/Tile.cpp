@@ -302,12 +302,13 @@ Value mlir::autodiff::castFloat(OpBuilder &builder, Location loc, Value value,
 }
 
 bool mlir::autodiff::rearranges(Operation *op) {
-  return isa<arith::ExtFOp, arith::TruncFOp, triton::SplatOp,
-             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-             triton::TransOp>(op);
+  // What a sort swaps is taken for unknown.
+  return isa<arith::ExtFOp, arith::TruncFOp>(op) ||
+         (triton::isMove(op) && !isa<SwapOp>(op));
 }
 
 bool mlir::autodiff::movesElements(Operation *op) {
-  return rearranges(op) || isa<ResidualOp, triton::FpToFpOp, triton::JoinOp,
-                               triton::SplitOp, triton::CatOp>(op);
+  // So is what a gather takes: it may be of any lane, live or dead.
+  return rearranges(op) || isa<ResidualOp, triton::FpToFpOp>(op) ||
+         (triton::takesElements(op) && !isa<triton::GatherOp, SwapOp>(op));
 }

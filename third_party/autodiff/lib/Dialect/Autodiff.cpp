@@ -42,6 +42,7 @@ triton::AxisMap autodiff::SwapOp::getAxisMap(unsigned operand) {
       map.keep(axis, axis);
   return map;
 }
+bool autodiff::SwapOp::takesElements(unsigned operand) { return true; }
 
 LogicalResult autodiff::CustomVjpOp::verify() {
   if (getValues().getTypes() != getResultTypes())

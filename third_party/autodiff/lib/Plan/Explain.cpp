@@ -139,10 +139,9 @@ Array Explainer::explainGradients() {
 /// of shape.
 static StringRef findSource(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    bool passes = isa<triton::SplatOp, triton::ExpandDimsOp, triton::ReshapeOp,
-                      triton::BroadcastOp, arith::ExtUIOp, arith::ExtFOp,
-                      arith::TruncFOp, ResidualOp>(op);
-    if (!passes)
+    bool passes =
+        isa<arith::ExtUIOp, arith::ExtFOp, arith::TruncFOp, ResidualOp>(op);
+    if (!passes && !triton::isMove(op))
       return op->getName().getStringRef();
     value = op->getOperand(0);
   }

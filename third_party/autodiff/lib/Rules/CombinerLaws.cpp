@@ -115,10 +115,8 @@ static Attribute getRepeated(Value tile) {
   if (auto splat = dyn_cast_or_null<triton::SplatOp>(source))
     return matchPattern(splat.getSrc(), m_Constant(&constant)) ? constant
                                                                : Attribute();
-  if (isa_and_nonnull<triton::BroadcastOp, triton::ExpandDimsOp,
-                      triton::ReshapeOp, triton::TransOp>(source))
-    return getRepeated(source->getOperand(0));
-  return {};
+  return triton::isMove(source) ? getRepeated(source->getOperand(0))
+                                : Attribute();
 }
 
 //===----------------------------------------------------------------------===//

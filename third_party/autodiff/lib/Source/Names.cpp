@@ -78,8 +78,7 @@ static bool isOfOffset(Value value, unsigned depth = 8) {
 /// The value that this one is a reshaped or converted form of.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<CastOpInterface, triton::ExpandDimsOp, triton::BroadcastOp,
-             triton::SplatOp, triton::TransOp>(op))
+    if (!isa<CastOpInterface>(op) && !triton::isMove(op))
       break;
     value = op->getOperand(0);
   }
@@ -222,8 +221,7 @@ static std::string nameByUse(Value value, StringRef whole) {
 static bool isConditionOf(Value value, StringRef own) {
   return getElementTypeOrSelf(value.getType()).isInteger(1) &&
          llvm::any_of(value.getUsers(), [&](Operation *user) {
-           if (isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::SplatOp>(
-                   user))
+           if (triton::isRepetition(user))
              return isConditionOf(user->getResult(0), own);
            return user->getNumResults() == 1 &&
                   findVariable(user->getLoc()) == own &&

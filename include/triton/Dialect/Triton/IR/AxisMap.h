@@ -65,6 +65,9 @@ public:
   /// The operand's axis that is summed, if one is.
   std::optional<unsigned> getSummed() const;
   bool isMixed() const;
+  /// Whether the operand's axes are there in their order, or one of length one
+  /// is longer, and all is the same along others.
+  bool isRepetition() const;
 
   void print(llvm::raw_ostream &os) const;
 
@@ -75,6 +78,15 @@ private:
   };
   SmallVector<Axis, 4> operand, result;
 };
+
+/// Whether all that an operation does is to give the elements of its one
+/// operand other places in its one result: a reshape, a transposition, a splat.
+/// Null does no such thing.
+bool isMove(Operation *op);
+/// Whether it repeats them, and keeps them in order: a splat, a broadcast.
+bool isRepetition(Operation *op);
+/// Whether elements of its results are elements of operands.
+bool takesElements(Operation *op);
 
 } // namespace triton
 } // namespace mlir

@@ -10,14 +10,25 @@
 include "triton/Dialect/Triton/IR/AxisMapInterface.td"
 include "triton/Dialect/Triton/IR/TritonOpBase.td"
 
-/// An operation that gives tiles other axes says which.
-class TT_TileOp<string mnemonic, list<Trait> traits = []>
+/// An operation that gives tiles other axes says which; some say more.
+class TT_TileOp<string mnemonic, list<Trait> traits = [],
+                list<string> answers = []>
     : TT_Op<mnemonic, !listconcat(
-          [DeclareOpInterfaceMethods<TT_AxisMapInterface>], traits)>;
+          [DeclareOpInterfaceMethods<TT_AxisMapInterface, answers>], traits)>;
 
-class TT_ReshapingOp<string mnemonic, list<Trait> traits = []>
-    : TT_TileOp<mnemonic, !listconcat([Pure, SameOperandsAndResultElementType],
-                                      traits)> {
+/// Its elements are those of its operands.
+class TT_MoveOp<string mnemonic, list<Trait> traits = [],
+                list<string> answers = []>
+    : TT_TileOp<mnemonic, traits, !listconcat(["takesElements"], answers)> {
+  let extraClassDefinition = [{
+    bool $cppClass::takesElements(unsigned operand) { return true; }
+  }];
+}
+
+class TT_ReshapingOp<string mnemonic, list<Trait> traits = [],
+                     list<string> answers = []>
+    : TT_MoveOp<mnemonic, !listconcat([Pure, SameOperandsAndResultElementType],
+                                      traits), answers> {
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
 }
 
@@ -28,7 +39,7 @@ def SplatOp : TT_ReshapingOp<"splat"> {
   let hasFolder = 1;
 }
 
-def UnsplatOp : TT_TileOp<"unsplat", [Pure, TT_InfersType]> {
+def UnsplatOp : TT_MoveOp<"unsplat", [Pure, TT_InfersType]> {
   let summary = "the one element of a tensor, as a scalar";
   let arguments = (ins TT_Tensor:$src);
   let results = (outs TT_Scalar:$result);
@@ -36,7 +47,8 @@ def UnsplatOp : TT_TileOp<"unsplat", [Pure, TT_InfersType]> {
   let hasFolder = 1;
 }
 
-def ExpandDimsOp : TT_ReshapingOp<"expand_dims", [TT_InfersType]> {
+def ExpandDimsOp : TT_ReshapingOp<"expand_dims", [TT_InfersType],
+                                  ["getAttrsBehindAxis"]> {
   let summary = "a new dimension of size one at `axis`";
   let arguments = (ins TT_Tensor:$src, I32Attr:$axis);
   let results = (outs TT_Tensor:$result);
@@ -44,7 +56,7 @@ def ExpandDimsOp : TT_ReshapingOp<"expand_dims", [TT_InfersType]> {
   let hasCanonicalizer = 1;
 }
 
-def BroadcastOp : TT_ReshapingOp<"broadcast"> {
+def BroadcastOp : TT_ReshapingOp<"broadcast", [], ["getAttrsBehindAxis"]> {
   let summary = "dimensions of size one repeated";
   let arguments = (ins TT_Tensor:$src);
   let results = (outs TT_Tensor:$result);
@@ -53,7 +65,9 @@ def BroadcastOp : TT_ReshapingOp<"broadcast"> {
   let hasVerifier = 1;
 }
 
-def ReshapeOp : TT_TileOp<"reshape", [Pure, SameOperandsAndResultElementType]> {
+def ReshapeOp : TT_MoveOp<"reshape",
+                          [Pure, SameOperandsAndResultElementType],
+                          ["getAttrsBehindAxis"]> {
   let summary = "the same elements under another shape";
   let description = [{
     In row-major order, unless `allow_reorder` lets the compiler permute the
@@ -76,7 +90,8 @@ def ReshapeOp : TT_TileOp<"reshape", [Pure, SameOperandsAndResultElementType]> {
   let hasVerifier = 1;
 }
 
-def TransOp : TT_ReshapingOp<"trans", [TT_InfersType]> {
+def TransOp : TT_ReshapingOp<"trans", [TT_InfersType],
+                             ["getAttrsBehindAxis"]> {
   let summary = "dimensions permuted";
   let description = [{Dimension `i` of the result is `order[i]` of the source.}];
   let arguments = (ins TT_Tensor:$src, DenseI32ArrayAttr:$order);
@@ -86,7 +101,7 @@ def TransOp : TT_ReshapingOp<"trans", [TT_InfersType]> {
   let hasVerifier = 1;
 }
 
-def CatOp : TT_TileOp<"cat", [
+def CatOp : TT_MoveOp<"cat", [
     NoMemoryEffect, SameTypeOperands, SameOperandsAndResultElementType]> {
   let summary = "two tensors as one, in no defined order of elements";
   let arguments = (ins TT_Tensor:$lhs, TT_Tensor:$rhs);
@@ -97,7 +112,7 @@ def CatOp : TT_TileOp<"cat", [
   let hasVerifier = 1;
 }
 
-def JoinOp : TT_TileOp<"join", [
+def JoinOp : TT_MoveOp<"join", [
     Pure, SameTypeOperands, SameOperandsAndResultElementType, TT_InfersType]> {
   let summary = "two tensors along a new last dimension of size two";
   let arguments = (ins TT_Tensor:$lhs, TT_Tensor:$rhs);
@@ -107,7 +122,7 @@ def JoinOp : TT_TileOp<"join", [
   }];
 }
 
-def SplitOp : TT_TileOp<"split", [
+def SplitOp : TT_MoveOp<"split", [
     Pure, TT_InfersType, AllTypesMatch<["outLHS", "outRHS"]>]> {
   let summary = "the two halves of a last dimension of size two";
   let arguments = (ins TT_Tensor:$src);
@@ -126,7 +141,7 @@ def MakeRangeOp : TT_Op<"make_range", [Pure]> {
   let hasVerifier = 1;
 }
 
-def GatherOp : TT_TileOp<"gather", [Pure, TT_InfersType]> {
+def GatherOp : TT_TileOp<"gather", [Pure, TT_InfersType], ["takesElements"]> {
   let summary = "elements picked along one axis by index";
   let arguments = (ins TT_Tensor:$src, TT_IntTensor:$indices, I32Attr:$axis,
                        UnitAttr:$efficient_layout);
@@ -197,7 +212,8 @@ def DotScaledOp : TT_TileOp<"dot_scaled", [
 /// tuples of elements and returns one.
 class TT_CombiningOp<string mnemonic>
     : TT_TileOp<mnemonic, [SingleBlock, RecursiveMemoryEffects,
-                           RecursivelySpeculatable, TT_InfersType]> {
+                           RecursivelySpeculatable, TT_InfersType],
+                ["getAttrsBehindAxis"]> {
   let regions = (region SizedRegion<1>:$combineOp);
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

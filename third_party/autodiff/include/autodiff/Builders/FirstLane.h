@@ -4,6 +4,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include <optional>
 
 namespace mlir::autodiff {
 
@@ -13,13 +14,13 @@ namespace mlir::autodiff {
 Value getFirstLane(OpBuilder &builder, Value tile, unsigned axis,
                    const IRMapping &known = {});
 
-/// Of `op`, a broadcast or an expand_dims with another axis than this one: what
-/// it makes of `first`, values of its operand without the operand's `axis`, for
-/// the same lanes of its result. What is to be done along `axis` of the result
-/// is done along `getSourceAxis` of the operand.
+/// The axis of the operand of `op`, which moves elements, that gives an axis of
+/// its result its lanes; none if all are the same, or `op` does anything else.
+std::optional<unsigned> getSourceAxis(Operation *op, unsigned axis);
+/// What `op` makes of `first`, values of its operand without that axis, for the
+/// same lanes of its result without `axis`.
 Value spreadFirstLane(OpBuilder &builder, Operation *op, Value first,
                       unsigned axis);
-unsigned getSourceAxis(Operation *op, unsigned axis);
 
 /// Whether all lanes of `tile` along `axis` are the same.
 bool isUniformAlong(Value tile, unsigned axis);

@@ -5,8 +5,7 @@
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Reason.h"
 #include "autodiff/Analysis/ScalarExpr.h"
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
+#include "autodiff/Builders/Slice.h"
 
 namespace mlir::autodiff {
 
@@ -79,10 +78,11 @@ private:
     Value value;
     bool varies;
   };
-  bool bindOperands(Operation *op, bool &varies);
+  Elsewhere ask(Value source);
+  void clone(Operation *op, bool varies);
   Value ofDigit(Value source);
   Value ofNumber(const ScalarExpr &number, Location loc, bool &varies);
-  Value refuse(Operation *op);
+  Elsewhere refuse(Operation *op);
 
   triton::FuncOp target;
   OpBuilder once, varying;

@@ -156,7 +156,7 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
 
 def Autodiff_SwapOp : Autodiff_Op<"swap",
     [Pure, SameOperandsAndResultType,
-     DeclareOpInterfaceMethods<TT_AxisMapInterface>]> {
+     DeclareOpInterfaceMethods<TT_AxisMapInterface, ["takesElements"]>]> {
   let summary = "swap the two elements along an axis of size 2";
   let description = [{
     `tl.sort`, `tl.topk` and `tl.flip` consist of such swaps. They are written

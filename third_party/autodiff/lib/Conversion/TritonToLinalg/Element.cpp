@@ -108,22 +108,22 @@ SmallVector<Value> Element::mapReshape(Location loc, ArrayRef<int64_t> from,
   return result;
 }
 
+/// Whether an element of the result of `op`, a tile, is one of its operand's
+/// whose indices are known.
+static bool hasIndices(Operation *op) {
+  return tt::AxisMap::ofMove(op) || isa_and_nonnull<tt::ReshapeOp>(op);
+}
+
 SmallVector<Value> Element::mapIndices(Operation *op, ArrayRef<Value> indices) {
-  SmallVector<Value> result(indices);
   Location loc = op->getLoc();
-  if (auto expand = dyn_cast<tt::ExpandDimsOp>(op)) {
-    result.erase(result.begin() + expand.getAxis());
-  } else if (auto broadcast = dyn_cast<tt::BroadcastOp>(op)) {
-    auto shape = asTile(broadcast.getSrc().getType()).getShape();
-    for (auto [index, size] : llvm::zip_equal(result, shape))
-      if (size == 1)
-        index = getIndex(loc, 0);
-  } else if (auto trans = dyn_cast<tt::TransOp>(op)) {
-    for (auto [i, from] : llvm::enumerate(trans.getOrder()))
-      result[from] = indices[i];
-  } else if (auto reshape = dyn_cast<tt::ReshapeOp>(op)) {
-    result = mapReshape(loc, asTile(reshape.getType()).getShape(),
-                        asTile(reshape.getSrc().getType()).getShape(), indices);
+  if (auto reshape = dyn_cast<tt::ReshapeOp>(op))
+    return mapReshape(loc, asTile(reshape.getType()).getShape(),
+                      asTile(reshape.getSrc().getType()).getShape(), indices);
+  auto map = *tt::AxisMap::ofMove(op);
+  SmallVector<Value> result;
+  for (unsigned axis : llvm::seq(map.getOperandRank())) {
+    std::optional<unsigned> kept = map.toResult(axis);
+    result.push_back(kept ? indices[*kept] : getIndex(loc, 0));
   }
   return result;
 }
@@ -179,7 +179,7 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
         builder, loc, builder.getI32IntegerAttr(range.getStart()));
     return arith::AddIOp::create(builder, loc, index, start);
   }
-  if (isa<tt::ExpandDimsOp, tt::BroadcastOp, tt::TransOp, tt::ReshapeOp>(op))
+  if (hasIndices(op))
     return get(op->getOperand(0), mapIndices(op, indices));
   if (auto join = dyn_cast<tt::JoinOp>(op)) {
     Value left = get(join.getLhs(), indices.drop_back());
@@ -257,7 +257,7 @@ Value Element::extend(Value tile, ArrayRef<Value> indices) {
     }
     if (isa<arith::ExtSIOp>(op))
       return extend(op->getOperand(0), indices);
-    if (isa<tt::ExpandDimsOp, tt::BroadcastOp, tt::TransOp, tt::ReshapeOp>(op))
+    if (hasIndices(op))
       return extend(op->getOperand(0), mapIndices(op, indices));
   }
   Value value = get(tile, indices);
@@ -279,8 +279,10 @@ Value Element::getOffset(Value tile, ArrayRef<Value> indices) {
       return read(loc, tensor, builder.getI64Type(), indices);
     if (auto *start = lowering.findMoved(tile))
       return getOffset(start->first, indices);
-    if (isa_and_nonnull<tt::ExpandDimsOp, tt::BroadcastOp, tt::TransOp,
-                        tt::ReshapeOp>(op))
+    if (isa_and_nonnull<tt::SplatOp>(op))
+      return arith::ConstantOp::create(builder, loc,
+                                       builder.getI64IntegerAttr(0));
+    if (hasIndices(op))
       return getOffset(op->getOperand(0), mapIndices(op, indices));
     if (auto cast = dyn_cast_or_null<tt::BitcastOp>(op))
       return getOffset(cast.getSrc(), indices);
@@ -307,13 +309,9 @@ Value Element::getOffset(Value tile, ArrayRef<Value> indices) {
       return arith::SelectOp::create(
           builder, loc, get(choice.getCondition(), indices),
           toInteger(choice.getTrueValue()), toInteger(choice.getFalseValue()));
-    if (!isa_and_nonnull<tt::SplatOp>(op)) {
-      if (op)
-        lowering.fail(op, "on pointers");
-      return lowering.getPoison(builder, loc, builder.getI64Type());
-    }
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getI64IntegerAttr(0));
+    if (op)
+      lowering.fail(op, "on pointers");
+    return lowering.getPoison(builder, loc, builder.getI64Type());
   };
   Value offset = compute();
   offsets[key] = offset;

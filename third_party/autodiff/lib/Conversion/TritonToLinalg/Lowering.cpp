@@ -230,8 +230,7 @@ void Lowering::lowerPointerTile(Operation *op) {
                               base, ArrayRef<LLVM::GEPArg>{step});
     }
     bases[tile] = base;
-  } else if (isa<tt::ExpandDimsOp, tt::BroadcastOp, tt::TransOp, tt::ReshapeOp,
-                 tt::BitcastOp>(op)) {
+  } else if (tt::isMove(op) || isa<tt::BitcastOp>(op)) {
     bases[tile] = getBase(op->getOperand(0));
   } else if (isa<tt::IntToPtrOp, arith::SelectOp>(op)) {
     bases[tile] = getOpaqueNull(builder, loc);

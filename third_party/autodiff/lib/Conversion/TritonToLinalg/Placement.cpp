@@ -27,9 +27,9 @@ static constexpr int expensive = 1000;
 static constexpr unsigned longest = 256;
 
 bool Placement::isRearranging(Operation *op) {
-  return isa<tt::SplatOp, tt::ExpandDimsOp, tt::BroadcastOp, tt::ReshapeOp,
-             tt::TransOp, tt::CatOp, tt::JoinOp, tt::SplitOp, tt::MakeRangeOp>(
-      op);
+  if (tt::isMove(op))
+    return asTile(op->getResult(0).getType()) != nullptr;
+  return isa<tt::CatOp, tt::JoinOp, tt::SplitOp, tt::MakeRangeOp>(op);
 }
 
 bool Placement::isElementwise(Operation *op) {
@@ -82,9 +82,7 @@ bool Placement::isUniform(Value tile) {
     result = isa<SplatElementsAttr>(constant.getValue());
   else if (isa<tt::SplatOp>(op))
     result = true;
-  else if (isElementwise(op) ||
-           isa<tt::ExpandDimsOp, tt::BroadcastOp, tt::ReshapeOp, tt::TransOp>(
-               op))
+  else if (isElementwise(op) || tt::isMove(op))
     result = llvm::all_of(op->getOperands(),
                           [&](Value operand) { return isUniform(operand); });
   return uniform[tile] = result;

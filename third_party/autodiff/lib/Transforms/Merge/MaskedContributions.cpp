@@ -3,10 +3,10 @@
 
 #include "Programs/Branches.h"
 #include "Programs/Guards.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
@@ -16,18 +16,15 @@ using namespace mlir::autodiff;
 /// Collects, in order, what computes `value` in a block and may as well stand
 /// before it; false if something may not.
 static bool collect(Value value, Block *block, SetVector<Operation *> &needed) {
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != block || needed.contains(op))
-    return true;
-  auto load = dyn_cast<triton::LoadOp>(op);
-  bool canMove = load ? !load.getIsVolatile() : isPure(op);
-  if (!canMove || op->getNumRegions() != 0 ||
-      llvm::any_of(op->getOperands(), [&](Value operand) {
-        return !collect(operand, block, needed);
-      }))
-    return false;
-  needed.insert(op);
-  return true;
+  return collectSlice(value, needed, [&](Value each) {
+    Operation *op = each.getDefiningOp();
+    if (!op || op->getBlock() != block)
+      return Elsewhere::Known;
+    auto load = dyn_cast<triton::LoadOp>(op);
+    bool canMove = load ? !load.getIsVolatile() : isPure(op);
+    return canMove && op->getNumRegions() == 0 ? Elsewhere::Computed
+                                               : Elsewhere::Never;
+  });
 }
 
 /// Moves a contribution behind the branch around it; false if it cannot.

@@ -7,9 +7,9 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Builders/Regrid.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
-#include "autodiff/Support/UsedValues.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -164,22 +164,18 @@ ReasonOr<Dense> MergeGathered::findDense(const GradientUse &use) {
 /// Collects, in order, what computes `value`; false if that depends on what the
 /// kernel writes.
 bool MergeGathered::collectSlice(Value value, SetVector<Operation *> &slice) {
-  Operation *op = value.getDefiningOp();
-  if (!op || slice.contains(op))
-    return true;
-  if (mayWrite(op))
-    return false;
-  bool reads = op->walk([&](triton::LoadOp load) {
-                   return mayAlias(load.getPtr(), written)
-                              ? WalkResult::interrupt()
-                              : WalkResult::advance();
-                 }).wasInterrupted();
-  if (reads || llvm::any_of(getUsedValues(op), [&](Value operand) {
-        return !collectSlice(operand, slice);
-      }))
-    return false;
-  slice.insert(op);
-  return true;
+  return autodiff::collectSlice(value, slice, [&](Value each) {
+    Operation *op = each.getDefiningOp();
+    if (!op)
+      return Elsewhere::Known;
+    auto reads = [&](triton::LoadOp load) {
+      return mayAlias(load.getPtr(), written) ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+    };
+    return mayWrite(op) || op->walk(reads).wasInterrupted()
+               ? Elsewhere::Never
+               : Elsewhere::Computed;
+  });
 }
 
 /// For each axis of a tile longer than one, the axis along which `dense` moves
@@ -242,9 +238,7 @@ static bool implies(Value mask, Value condition) {
   if (isa_and_present<arith::AndIOp>(op))
     return implies(op->getOperand(0), condition) ||
            implies(op->getOperand(1), condition);
-  return isa_and_present<triton::SplatOp, triton::BroadcastOp,
-                         triton::ExpandDimsOp>(op) &&
-         implies(op->getOperand(0), condition);
+  return triton::isRepetition(op) && implies(op->getOperand(0), condition);
 }
 
 ReasonOr<Gathered> MergeGathered::examine(Contribution op, const Dense &dense) {

@@ -347,8 +347,7 @@ struct SplitShape : ConversionPattern {
   LogicalResult
   matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-             triton::ReshapeOp, triton::TransOp>(op))
+    if (!triton::isMove(op))
       return failure();
     SmallVector<Type> types;
     if (failed(
@@ -372,10 +371,9 @@ struct SplitPointers : autodiff::impl::SplitPointersBase<SplitPointers> {
 
 /// Operations for which a split pointer stays two integers.
 static bool staysSplit(Operation *op) {
-  return isa<triton::AddPtrOp, triton::SplatOp, triton::BroadcastOp,
-             triton::ExpandDimsOp, triton::ReshapeOp, triton::TransOp,
-             triton::BitcastOp, arith::SelectOp, scf::ForOp, scf::IfOp,
-             scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op);
+  return triton::isMove(op) ||
+         isa<triton::AddPtrOp, triton::BitcastOp, arith::SelectOp, scf::ForOp,
+             scf::IfOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op);
 }
 
 /// The pointer that `use`, of an operation for which it stays split, becomes.

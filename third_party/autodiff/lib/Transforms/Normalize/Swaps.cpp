@@ -75,10 +75,7 @@ struct MoveFloats : OpRewritePattern<triton::BitcastOp> {
                                 PatternRewriter &rewriter) const override {
     Operation *move = op.getSrc().getDefiningOp();
     Type element = getElementTypeOrSelf(op.getType());
-    if (!isa<FloatType>(element) ||
-        !isa_and_nonnull<SwapOp, triton::ReshapeOp, triton::TransOp,
-                         triton::ExpandDimsOp, triton::BroadcastOp,
-                         triton::SplatOp>(move))
+    if (!isa<FloatType>(element) || !triton::isMove(move))
       return failure();
     Value bits = move->getOperand(0);
     Value source = triton::BitcastOp::create(

@@ -5,6 +5,7 @@
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
@@ -65,23 +66,28 @@ SmallVector<Value> BatchedLoop::getSelected() const {
   return selected;
 }
 
+/// The attributes of `op` on tiles with one more axis; null if it has no axes,
+/// or no such form.
+static DictionaryAttr getAttrsBehindAxis(Operation *op) {
+  auto known = dyn_cast<triton::AxisMapOpInterface>(op);
+  return known ? known.getAttrsBehindAxis() : DictionaryAttr();
+}
+
 /// Whether `op` has no regions, or those of a reduction or scan, in which
 /// nothing differs from one iteration to another.
 bool BatchedLoop::hasPlainRegions(Operation *op) const {
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
   return op->getNumRegions() == 0 ||
-         (isa<triton::ReduceOp, triton::ScanOp>(op) &&
+         (getAttrsBehindAxis(op) &&
           llvm::none_of(captured, [&](Value value) { return varies(value); }));
 }
 
 /// Whether `op` on tiles with one more axis does along it what it does.
 static bool hasRule(Operation *op) {
-  return isElementwise(op) ||
+  return isElementwise(op) || getAttrsBehindAxis(op) ||
          isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp,
-             triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp,
-             triton::TransOp, triton::ReshapeOp, triton::ReduceOp,
-             triton::ScanOp>(op);
+             triton::SplatOp>(op);
 }
 
 /// Whether the mask of an access leaves out all iterations behind the last: it
@@ -213,27 +219,15 @@ void BatchedLoop::emit(OpBuilder &b, Operation *op) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(batchedFor(b, op, operand));
-  Operation *copy = b.clone(*op, invariant);
+  Operation *copy = cloneOnto(
+      b, op, operands, [&](Type type) { return batchedType(type); }, invariant);
   note(copy);
-  copy->setOperands(operands);
+  if (DictionaryAttr attrs = getAttrsBehindAxis(op))
+    copy->setAttrs(attrs);
   dropHints(copy);
   for (auto [result, batched] :
-       llvm::zip_equal(op->getResults(), copy->getResults())) {
-    batched.setType(batchedType(result.getType()));
+       llvm::zip_equal(op->getResults(), copy->getResults()))
     onAxis[result] = batched;
-  }
-  if (auto reduce = dyn_cast<triton::ReduceOp>(copy))
-    reduce.setAxis(reduce.getAxis() + 1);
-  else if (auto scan = dyn_cast<triton::ScanOp>(copy))
-    scan.setAxis(scan.getAxis() + 1);
-  else if (auto expand = dyn_cast<triton::ExpandDimsOp>(copy))
-    expand.setAxis(expand.getAxis() + 1);
-  else if (auto trans = dyn_cast<triton::TransOp>(copy)) {
-    SmallVector<int32_t> order{0};
-    for (int32_t axis : trans.getOrder())
-      order.push_back(axis + 1);
-    trans.setOrder(order);
-  }
 }
 
 /// Whether a reduction by `step` that starts with `start` starts with nothing.

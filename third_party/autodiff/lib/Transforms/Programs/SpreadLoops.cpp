@@ -14,13 +14,12 @@
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/Target.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 namespace mlir::autodiff {
@@ -159,19 +158,16 @@ Obstacle GridStride::findObstacle(triton::FuncOp kernel) {
 
 /// Clones a value for another number of the program.
 Value GridStride::repeat(OpBuilder &b, Value value, Value number) const {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.omitBlockArguments = true;
-  (void)getBackwardSlice(value, &slice, options);
   IRMapping map;
-  for (Operation *op : slice) {
-    if (asksFor<triton::GetProgramIdOp>(op, axis))
-      map.map(op->getResult(0), number);
-    else
-      b.clone(*op, map);
-  }
-  return map.lookupOrDefault(value);
+  return recompute(b, value, map, [&](Value each) {
+    Operation *op = each.getDefiningOp();
+    if (!op)
+      return Elsewhere::Known;
+    if (!asksFor<triton::GetProgramIdOp>(op, axis))
+      return Elsewhere::Computed;
+    map.map(each, number);
+    return Elsewhere::Known;
+  });
 }
 
 Obstacle GridStride::spread() {

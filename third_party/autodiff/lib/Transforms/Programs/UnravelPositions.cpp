@@ -11,6 +11,7 @@
 #include "Line.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
@@ -292,14 +293,12 @@ void Unraveled::emit(OpBuilder &b, Operation *op) {
   }
   bool isAccess = isa<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(op);
   Value mask = isAccess ? emitMask(b, op) : Value();
-  Operation *copy = b.clone(*op);
-  copy->setOperands(operands);
+  Operation *copy = cloneOnto(
+      b, op, operands, [&](Type type) { return typeFor(type, varying); });
   dropHints(copy);
   for (auto [result, copied] :
-       llvm::zip_equal(op->getResults(), copy->getResults())) {
-    copied.setType(typeFor(result.getType(), varying));
+       llvm::zip_equal(op->getResults(), copy->getResults()))
     known[result] = copied;
-  }
   auto setMask = [&](auto access) {
     access.getMaskMutable().assign(mask ? ValueRange(mask) : ValueRange());
   };

@@ -12,12 +12,12 @@
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/ProgramBuffers.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -79,7 +79,10 @@ public:
   Operation *emit(IRMapping &map);
 
 private:
-  bool collect(Value value);
+  bool collect(Value value) {
+    return collectSlice(value, slice, [&](Value each) { return ask(each); });
+  }
+  Elsewhere ask(Value value);
   /// What the forward has for an operation of the backward; null if nothing.
   Operation *findSource(Operation *op) const;
 
@@ -239,29 +242,28 @@ bool Transplant::add(Value value, Value cotangent) {
   return collect(value);
 }
 
-bool Transplant::collect(Value value) {
+/// What is there already, and what may not be. (What was recorded of memory is
+/// for the backward to read.)
+Elsewhere Transplant::ask(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!op || slice.contains(op) || sources.contains(op) || ones.contains(value))
-    return true;
-  if (Operation *source = findSource(op)) {
-    sources[op] = source;
-    if (source->getResultTypes() != op->getResultTypes())
-      return false;
-    if (!op->hasAttr(kNarrowedAttr) ||
-        mutation::isMade("factors:of all that is read"))
-      return true;
-    auto load = cast<triton::LoadOp>(op);
-    bool isPossible = collect(load.getMask()) && collect(load.getOther());
-    slice.insert(op);
-    return isPossible;
-  }
-  // (What was recorded of memory is for the backward to read.)
-  bool isPossible = op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
-                    llvm::all_of(op->getOperands(), [&](Value operand) {
-                      return collect(operand);
-                    });
+  if (!op || sources.contains(op) || ones.contains(value))
+    return Elsewhere::Known;
+  Operation *source = findSource(op);
+  if (!source)
+    return op->getNumRegions() == 0 && isMemoryEffectFree(op)
+               ? Elsewhere::Computed
+               : Elsewhere::Never;
+  sources[op] = source;
+  if (source->getResultTypes() != op->getResultTypes())
+    return Elsewhere::Never;
+  if (!op->hasAttr(kNarrowedAttr) ||
+      mutation::isMade("factors:of all that is read"))
+    return Elsewhere::Known;
+  auto load = cast<triton::LoadOp>(op);
+  if (!collect(load.getMask()) || !collect(load.getOther()))
+    return Elsewhere::Never;
   slice.insert(op);
-  return isPossible;
+  return Elsewhere::Known;
 }
 
 double Transplant::bytesOfArithmetic() const {

@@ -10,15 +10,12 @@
 #include "autodiff/Analysis/ValueNetwork.h"
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Builders/ProgramBuffers.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/UsedValues.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
-
-#include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Analysis/TopologicalSortUtils.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_RESIDUALS
@@ -43,16 +40,17 @@ static bool loadsElement(Operation *op) {
 /// Whether `value` can be computed from arguments, and integers that they point
 /// to.
 static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
-  if (isa<BlockArgument>(value))
-    return true;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  if (failed(getBackwardSlice(value, &slice, options)))
-    return false;
-  return llvm::all_of(slice, [](Operation *op) {
+  return collectSlice(value, slice, [](Value each) {
+    Operation *op = each.getDefiningOp();
+    if (!op)
+      return isa<triton::FuncOp>(each.getParentBlock()->getParentOp())
+                 ? Elsewhere::Known
+                 : Elsewhere::Never;
     return (isMemoryEffectFree(op) || loadsElement(op)) &&
-           op->getNumRegions() == 0 && !isa<ResidualOp>(op) &&
-           isa<triton::FuncOp>(op->getParentOp());
+                   op->getNumRegions() == 0 && !isa<ResidualOp>(op) &&
+                   isa<triton::FuncOp>(op->getParentOp())
+               ? Elsewhere::Computed
+               : Elsewhere::Never;
   });
 }
 
@@ -267,7 +265,7 @@ void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
   for (auto [from, to] :
        llvm::zip(primal.getArguments(), backward.getArguments()))
     map.map(from, to);
-  for (Operation *op : topologicalSort(slice))
+  for (Operation *op : slice)
     b.clone(*op, map);
   Location loc = residual.getLoc();
   Value mask = store.getMask() ? map.lookup(store.getMask()) : Value();

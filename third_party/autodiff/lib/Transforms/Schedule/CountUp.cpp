@@ -14,10 +14,10 @@
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/LinearForm.h"
 #include "autodiff/Analysis/TripCounts.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -129,27 +129,24 @@ Value FallingLoop::getLastIndex(OpBuilder &b) const {
 void FallingLoop::turn() {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
-  auto isInside = [&](Operation *op) { return loop->isProperAncestor(op); };
-  BackwardSliceOptions options;
-  options.filter = isInside;
-  options.inclusive = true;
+  auto ask = [&](Value each) {
+    Operation *op = each.getDefiningOp();
+    return op && loop->isProperAncestor(op) ? Elsewhere::Computed
+                                            : Elsewhere::Known;
+  };
   SmallVector<std::pair<Value, Value>> turned;
   Value lower = loop.getLowerBound(), last = getLastIndex(b);
   for (auto [number, slope] : numbers) {
-    llvm::SetVector<Operation *> slice;
-    (void)getBackwardSlice(number, &slice, options);
     b.setInsertionPoint(loop);
     IRMapping map;
     map.map(loop.getInductionVar(), last);
-    for (Operation *op : slice)
-      b.clone(*op, map);
+    Value least = recompute(b, number, map, ask);
     b.setInsertionPointToStart(loop.getBody());
     Value index = arith::SubIOp::create(b, loc, loop.getInductionVar(), lower);
     Value rise = arith::ConstantOp::create(
         b, loc, b.getIntegerAttr(index.getType(), -slope));
     rise = arith::MulIOp::create(b, loc, index, rise);
-    turned.emplace_back(
-        number, arith::AddIOp::create(b, loc, map.lookup(number), rise));
+    turned.emplace_back(number, arith::AddIOp::create(b, loc, least, rise));
   }
   for (auto [number, rising] : turned)
     number.replaceAllUsesWith(rising);

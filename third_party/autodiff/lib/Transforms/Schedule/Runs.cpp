@@ -148,10 +148,8 @@ std::optional<Prefix> RunBuilder::findPrefix(Value mask, unsigned axis) {
       return std::nullopt;
     return Prefix{both(x->count, y->count), both(x->condition, y->condition)};
   }
-  // Along an inserted axis all lanes would be the same.
-  if (isa_and_nonnull<triton::BroadcastOp, triton::ExpandDimsOp>(op)) {
-    std::optional<Prefix> source =
-        findPrefix(op->getOperand(0), getSourceAxis(op, axis));
+  if (std::optional<unsigned> from = getSourceAxis(op, axis)) {
+    std::optional<Prefix> source = findPrefix(op->getOperand(0), *from);
     if (!source)
       return std::nullopt;
     for (Value *value : {&source->count, &source->condition})

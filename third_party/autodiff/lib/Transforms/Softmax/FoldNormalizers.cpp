@@ -80,9 +80,7 @@ static SmallVector<Value> findNormalized(Value sum) {
                        use.getOperandNumber() == 1;
       if (isDivisor || isa<math::LogOp, math::Log2Op>(op))
         found.push_back(op->getResult(0));
-      else if (isa<ResidualOp, arith::ExtFOp, triton::SplatOp,
-                   triton::BroadcastOp, triton::ExpandDimsOp,
-                   triton::ReshapeOp>(op) ||
+      else if (isa<ResidualOp, arith::ExtFOp>(op) || triton::isMove(op) ||
                op->hasAttr(kIfRunAttr))
         pending.push_back(op->getResult(0));
     }
@@ -193,9 +191,7 @@ static bool isLarge(Attribute constant, double limit) {
 }
 
 static bool isRepeated(Operation *op) {
-  return isa<arith::ExtFOp, triton::FpToFpOp, triton::SplatOp,
-             triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-             triton::TransOp>(op);
+  return isa<arith::ExtFOp, triton::FpToFpOp>(op) || triton::isMove(op);
 }
 
 /// Whether a mask includes the first lane of each row in the first iteration of
@@ -310,8 +306,8 @@ static bool startsFromOne(Operation *change, ResidualOp sum) {
                           : matchPattern(other, m_Constant());
     }
     isFactor |= isa<math::ExpOp, math::Exp2Op>(user);
-    if (!isScaled && !isa<math::ExpOp, math::Exp2Op, triton::SplatOp,
-                          triton::BroadcastOp, triton::ExpandDimsOp>(user))
+    if (!isScaled && !isa<math::ExpOp, math::Exp2Op>(user) &&
+        !triton::isRepetition(user))
       return false;
     value = user->getResult(0);
   }
@@ -439,7 +435,7 @@ static void subtractFrame(Value value, Value frame,
     Operation *user = use.getOwner();
     if (!isIncluded(use))
       continue;
-    if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(user)) {
+    if (triton::isRepetition(user)) {
       OpBuilder b(user);
       IRMapping map;
       map.map(value, frame);

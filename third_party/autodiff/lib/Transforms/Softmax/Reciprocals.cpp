@@ -47,7 +47,7 @@ static SmallVector<Operation *> findReciprocals(Value sum) {
 static void divide(Value reciprocal, Value divisor) {
   for (Operation *user : llvm::make_early_inc_range(reciprocal.getUsers())) {
     OpBuilder b(user);
-    if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(user)) {
+    if (triton::isRepetition(user)) {
       IRMapping map;
       map.map(reciprocal, divisor);
       divide(user->getResult(0), b.clone(*user, map)->getResult(0));

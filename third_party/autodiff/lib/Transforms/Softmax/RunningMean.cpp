@@ -35,9 +35,7 @@ static bool isDivisor(Value value) {
       return use.getOperandNumber() == 1;
     if (isa<math::LogOp, math::Log2Op>(user))
       return true;
-    return isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(
-               user) &&
-           isDivisor(user->getResult(0));
+    return triton::isRepetition(user) && isDivisor(user->getResult(0));
   });
 }
 

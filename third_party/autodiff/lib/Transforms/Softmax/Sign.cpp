@@ -2,6 +2,7 @@
 #include "Sign.h"
 
 #include "autodiff/Builders/Combiner.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -56,9 +57,7 @@ Sign Signs::compute(Value value) {
                    classifyCombiner(reduce.getCombineOp()) == Combiner::Sum
                ? operand(0)
                : Sign::Unknown;
-  if (isa<arith::ExtFOp, arith::TruncFOp, ResidualOp, triton::SplatOp,
-          triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-          triton::TransOp>(op))
+  if (isa<ResidualOp>(op) || rearranges(op))
     return operand(0);
   return Sign::Unknown;
 }

@@ -49,9 +49,7 @@ static std::optional<Reduced> match(scf::ForOp loop, unsigned carried,
                                     Value term) {
   Reduced found{carried, term, {}, {}};
   Operation *op = term.getDefiningOp();
-  while (isa_and_nonnull<triton::BroadcastOp, triton::ExpandDimsOp,
-                         triton::ReshapeOp, triton::TransOp>(op) &&
-         op->hasOneUse()) {
+  while (triton::isMove(op) && op->hasOneUse()) {
     found.reshapes.insert(found.reshapes.begin(), op);
     op = op->getOperand(0).getDefiningOp();
   }

@@ -10,11 +10,11 @@
 //===----------------------------------------------------------------------===//
 #include "LoopSums.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Transforms/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 namespace mlir::autodiff {
@@ -48,20 +48,17 @@ struct FactorProducts : autodiff::impl::FactorProductsBase<FactorProducts> {
 /// the same in all iterations.
 static bool collectCommon(scf::ForOp loop, Value value,
                           SetVector<Operation *> &slice) {
-  if (loop.isDefinedOutsideOfLoop(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() != 0)
-    return false;
-  auto load = dyn_cast<triton::LoadOp>(op);
-  bool isSame =
-      load ? !load.getIsVolatile() && !mayWrite(loop) : isMemoryEffectFree(op);
-  if (!isSame || !llvm::all_of(op->getOperands(), [&](Value operand) {
-        return collectCommon(loop, operand, slice);
-      }))
-    return false;
-  slice.insert(op);
-  return true;
+  return collectSlice(value, slice, [&](Value each) {
+    if (loop.isDefinedOutsideOfLoop(each))
+      return Elsewhere::Known;
+    Operation *op = each.getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() != 0)
+      return Elsewhere::Never;
+    auto load = dyn_cast<triton::LoadOp>(op);
+    bool isSame = load ? !load.getIsVolatile() && !mayWrite(loop)
+                       : isMemoryEffectFree(op);
+    return isSame ? Elsewhere::Computed : Elsewhere::Never;
+  });
 }
 
 /// An operand of a product before rounding and transposition; null if it cannot

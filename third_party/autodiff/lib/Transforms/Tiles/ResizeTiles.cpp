@@ -3,6 +3,7 @@
 
 #include "TileResizes.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
 #include "mlir/IR/Matchers.h"
 
@@ -26,6 +27,8 @@ private:
   SmallVector<unsigned> keptResults(Operation *op) const;
   void emit(Block &block, OpBuilder &b);
   void emit(Operation *op, Resize resize, OpBuilder &b);
+  Operation *clone(Operation *op, ValueRange operands, Resize resize,
+                   OpBuilder &b) const;
   void emitPrograms(ProgramsOp op, OpBuilder &b);
   void emitStore(Operation *op, OpBuilder &b);
   void emitLoop(scf::ForOp op, OpBuilder &b);
@@ -80,13 +83,18 @@ void ResizedKernel::emit(Operation *op, Resize resize, OpBuilder &b) {
     return put(0, positions);
   }
   SmallVector<Resize> needed = *TileResizes::ofOperands(op, resize);
-  Operation *copy = b.clone(*op);
-  for (auto [number, operand] : llvm::enumerate(op->getOperands()))
-    copy->setOperand(number, lookup(operand, needed[number]));
-  for (auto [number, result] : llvm::enumerate(copy->getResults())) {
-    result.setType(type(number));
+  SmallVector<Value> operands;
+  for (auto [operand, each] : llvm::zip_equal(op->getOperands(), needed))
+    operands.push_back(lookup(operand, each));
+  Operation *copy = clone(op, operands, resize, b);
+  for (auto [number, result] : llvm::enumerate(copy->getResults()))
     put(number, result);
-  }
+}
+
+Operation *ResizedKernel::clone(Operation *op, ValueRange operands,
+                                Resize resize, OpBuilder &b) const {
+  return cloneOnto(b, op, operands,
+                   [&](Type type) { return typeIn(type, resize); });
 }
 
 void ResizedKernel::emitPrograms(ProgramsOp op, OpBuilder &b) {
@@ -107,13 +115,11 @@ void ResizedKernel::emitPrograms(ProgramsOp op, OpBuilder &b) {
 
 void ResizedKernel::emitStore(Operation *op, OpBuilder &b) {
   Resize resize = resizes.ofStore(op);
-  Operation *copy = b.clone(*op);
+  auto operands = llvm::map_to_vector(
+      op->getOperands(), [&](Value value) { return lookup(value, resize); });
+  Operation *copy = clone(op, operands, resize, b);
   if (resize >= 0)
     copy->removeAttr(kDividedAttr);
-  for (auto [number, operand] : llvm::enumerate(op->getOperands()))
-    copy->setOperand(number, lookup(operand, resize));
-  for (Value result : copy->getResults())
-    result.setType(typeIn(result.getType(), resize));
 }
 
 SmallVector<unsigned> ResizedKernel::keptResults(Operation *op) const {

@@ -65,7 +65,7 @@ private:
 /// Whether a condition selects.
 static bool selects(Value condition) {
   return llvm::any_of(condition.getUsers(), [](Operation *user) {
-    if (isa<arith::AndIOp, triton::BroadcastOp, triton::ExpandDimsOp>(user))
+    if (isa<arith::AndIOp>(user) || triton::isRepetition(user))
       return selects(user->getResult(0));
     auto select = dyn_cast<arith::SelectOp>(user);
     return select && isa<RankedTensorType>(select.getType());

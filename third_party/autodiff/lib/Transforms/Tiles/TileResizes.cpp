@@ -1,6 +1,7 @@
 //===- TileResizes.cpp - How values of a kernel change with tiles ---------===//
 #include "TileResizes.h"
 
+#include "autodiff/Analysis/IndexVisitor.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Builders/Combiner.h"
 #include "mlir/IR/Matchers.h"
@@ -12,15 +13,6 @@ using namespace mlir::autodiff;
 //===----------------------------------------------------------------------===//
 // What is needed
 //===----------------------------------------------------------------------===//
-
-/// Operations that make sums of indices, as LinearForm sees them.
-static bool isAffine(Operation *op) {
-  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
-                         arith::ExtSIOp, arith::IndexCastOp, triton::AddPtrOp,
-                         triton::SplatOp, triton::BroadcastOp,
-                         triton::ExpandDimsOp, triton::TransOp,
-                         triton::MakeRangeOp>(op);
-}
 
 /// Tiles have one length along the axes in question.
 LogicalResult TileResizes::noteSize(Value value, Resize resize) {
@@ -53,7 +45,7 @@ LogicalResult TileResizes::need(Value value, Resize resize) {
 
 /// What `user` makes of a value must be a function of one index.
 LogicalResult TileResizes::need(Operation *user, Value value, Resize resize) {
-  if (isWidening() && !isAffine(user) && !isOneIndex(value, resize))
+  if (isWidening() && !isIndexArithmetic(user) && !isOneIndex(value, resize))
     return failure();
   return need(value, resize);
 }
@@ -310,7 +302,7 @@ bool TileResizes::isOneIndex(Value value, Resize resize) {
   if (isFormOfIndex(formOf(value), resize, size))
     return true;
   Operation *op = value.getDefiningOp();
-  if (!isAffine(op))
+  if (!isIndexArithmetic(op))
     return true;
   if (isa<triton::MakeRangeOp>(op))
     return false;
