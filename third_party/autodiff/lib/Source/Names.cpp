@@ -77,7 +77,7 @@ static bool isOfOffset(Value value, unsigned depth = 8) {
 /// What a value is of that is only of another shape or type.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<CastOpInterface>(op) && !triton::isMove(op))
+    if (!isa<CastOpInterface>(op) && !triton::AxisMap::ofMove(op))
       break;
     value = op->getOperand(0);
   }
