@@ -78,7 +78,7 @@ static bool isOfOffset(Value value, unsigned depth = 8) {
 /// The value that this one is a reshaped or converted form of.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<CastOpInterface>(op) && !triton::isMove(op))
+    if (!isa<CastOpInterface>(op) && !triton::AxisMap::ofMove(op))
       break;
     value = op->getOperand(0);
   }

@@ -17,6 +17,9 @@
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
 
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/IR/IRMapping.h"
+
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_RESIDUALS
 #include "autodiff/Transforms/Passes.h.inc"
@@ -265,7 +268,7 @@ void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
   for (auto [from, to] :
        llvm::zip(primal.getArguments(), backward.getArguments()))
     map.map(from, to);
-  for (Operation *op : slice)
+  for (Operation *op : topologicalSort(slice))
     b.clone(*op, map);
   Location loc = residual.getLoc();
   Value mask = store.getMask() ? map.lookup(store.getMask()) : Value();

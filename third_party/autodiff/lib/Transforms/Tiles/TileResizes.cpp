@@ -123,9 +123,8 @@ static Resizes resizesOfSummand(Operation *op) {
       std::optional<unsigned> summed = triton::AxisMap::of(use)->getSummed();
       return summed ? static_cast<Resize>(*summed) : kSummand;
     });
-  if (isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp,
-          triton::TransOp, triton::SplatOp, triton::BroadcastOp,
-          triton::ExpandDimsOp, triton::ReshapeOp>(op))
+  if (triton::isMove(op) ||
+      isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp>(op))
     return SmallVector<Resize>(op->getNumOperands(), kSummand);
   return std::nullopt;
 }
