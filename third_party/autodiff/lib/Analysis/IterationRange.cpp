@@ -42,7 +42,12 @@ struct RangeFinder : IndexVisitor<RangeFinder, MaybeRange> {
   MaybeRange ofDifference(Value a, Value b) { return combine(a, b, -1); }
   MaybeRange combine(Value a, Value b, int64_t sign);
   MaybeRange ofProduct(Value a, Value b);
-  MaybeRange ofSame(Value value) { return of(value); }
+  // Scalars are widened as integers, which indices are not.
+  MaybeRange ofSame(Value value) {
+    return value.getType().isIndex() && value != loop.getInductionVar()
+               ? std::nullopt
+               : of(value);
+  }
   MaybeRange ofMoved(Value value, const triton::AxisMap &) { return of(value); }
   MaybeRange ofRange(triton::MakeRangeOp range) {
     return IterationRange{0, range.getStart(), int64_t(range.getEnd()) - 1, {}};

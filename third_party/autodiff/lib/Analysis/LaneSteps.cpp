@@ -108,8 +108,3 @@ std::optional<int64_t> mlir::autodiff::findLaneStep(Value value,
   Assumed assumed;
   return StepFinder(axis, assumed).of(value);
 }
-
-bool mlir::autodiff::isUniformAlong(Value tile, unsigned axis) {
-  return cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1 ||
-         findLaneStep(tile, axis) == 0;
-}

@@ -87,3 +87,23 @@ Value mlir::autodiff::getFirstLane(OpBuilder &b, Value tile, unsigned axis,
                       isMemoryEffectFree(op) && op->getNumResults() == 1;
   return isArithmetic ? applyToFirst(b, op, axis, known) : Value();
 }
+
+bool mlir::autodiff::isUniformAlong(Value tile, unsigned axis) {
+  if (cast<RankedTensorType>(tile.getType()).getDimSize(axis) == 1)
+    return true;
+  Operation *op = tile.getDefiningOp();
+  if (!op)
+    return false;
+  DenseElementsAttr constant;
+  if (matchPattern(op, m_Constant(&constant)))
+    return constant.isSplat();
+  if (auto map = triton::AxisMap::ofMove(op)) {
+    std::optional<unsigned> from = map->toOperand(axis);
+    return !from || isUniformAlong(op->getOperand(0), *from);
+  }
+  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isa<RankedTensorType>(operand.getType()) &&
+                  isUniformAlong(operand, axis);
+         });
+}

@@ -24,7 +24,7 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Rules/CombinerLaws.h"
 
-#include "autodiff/Analysis/LaneSteps.h"
+#include "autodiff/Builders/FirstLane.h"
 #include "autodiff/Rules/ScalarCode.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"

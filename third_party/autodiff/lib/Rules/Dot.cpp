@@ -1,5 +1,4 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
-#include "autodiff/Analysis/LaneSteps.h"
 #include "autodiff/Builders/FirstLane.h"
 #include "autodiff/Builders/LanesAcross.h"
 #include "autodiff/Builders/Tile.h"

@@ -12,9 +12,6 @@ namespace mlir::autodiff {
 /// lanes; none otherwise.
 std::optional<int64_t> findLaneStep(Value value, unsigned axis);
 
-/// Whether all lanes of `tile`, of any type, along `axis` are the same.
-bool isUniformAlong(Value tile, unsigned axis);
-
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_ANALYSIS_LANESTEPS_H

@@ -22,6 +22,9 @@ std::optional<unsigned> getSourceAxis(Operation *op, unsigned axis);
 Value spreadFirstLane(OpBuilder &builder, Operation *op, Value first,
                       unsigned axis);
 
+/// Whether all lanes of `tile` along `axis` are the same.
+bool isUniformAlong(Value tile, unsigned axis);
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_BUILDERS_FIRSTLANE_H

@@ -80,8 +80,8 @@ static SmallVector<Value> findNormalized(Value sum) {
                        use.getOperandNumber() == 1;
       if (isDivisor || isa<math::LogOp, math::Log2Op>(op))
         found.push_back(op->getResult(0));
-      else if (isa<ResidualOp, arith::ExtFOp>(op) || triton::isMove(op) ||
-               op->hasAttr(kIfRunAttr))
+      else if (isa<ResidualOp, arith::ExtFOp, triton::ReshapeOp>(op) ||
+               triton::isRepetition(op) || op->hasAttr(kIfRunAttr))
         pending.push_back(op->getResult(0));
     }
   return found;

@@ -49,7 +49,8 @@ static std::optional<Reduced> match(scf::ForOp loop, unsigned carried,
                                     Value term) {
   Reduced found{carried, term, {}, {}};
   Operation *op = term.getDefiningOp();
-  while (triton::isMove(op) && op->hasOneUse()) {
+  // Sums of all lanes, which become scalars, stay where they are.
+  while (triton::isMove(op) && !isa<triton::UnsplatOp>(op) && op->hasOneUse()) {
     found.reshapes.insert(found.reshapes.begin(), op);
     op = op->getOperand(0).getDefiningOp();
   }

@@ -123,7 +123,7 @@ static Resizes resizesOfSummand(Operation *op) {
       std::optional<unsigned> summed = triton::AxisMap::of(use)->getSummed();
       return summed ? static_cast<Resize>(*summed) : kSummand;
     });
-  if (triton::isMove(op) ||
+  if ((triton::isMove(op) && !isa<triton::UnsplatOp>(op)) ||
       isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp>(op))
     return SmallVector<Resize>(op->getNumOperands(), kSummand);
   return std::nullopt;
