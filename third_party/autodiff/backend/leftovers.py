@@ -1,9 +1,9 @@
 """Finds the files that this package has written to Triton's cache directory.
 
 A folder there is named after a hash of what its contents depend on. Plans, measured choices and
-notes about kernels are known by their file names. The text of a generated kernel is in the folder
-that is named after its own hash. Code for the CPU is always ours. Kernels that Triton has compiled
-for a GPU are Triton's, even those that we gave it.
+generated kernels, as Triton's passes leave them, are known by their file names. Any other text of a
+generated kernel is in the folder that is named after its own hash. Code for the CPU is always ours.
+Kernels that Triton has compiled for a GPU are Triton's, even those that we gave it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 _NAMED = {
     "plans": re.compile(r".*\.plan\.json"),
     "measurements": re.compile(r".*\.tuning\.json"),
-    "notes": re.compile(r"[0-9a-f]{64}\.accepted\.ttir"),
+    "generated kernels": re.compile(r"[0-9a-f]{64}\.accepted\.ttir"),
     "kernels assembled anew": re.compile(r"[0-9a-f]{64}\.assembled\.cubin"),
 }
 _TEXTS = (".ttir", ".ttgir")
