@@ -25,7 +25,10 @@ static Value applyToFirst(OpBuilder &b, Operation *op, unsigned axis,
                           const IRMapping &known) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
-    Value first = mlir::autodiff::getFirstLane(b, operand, axis, known);
+    // The condition of a selection may be one for all lanes.
+    bool isTile = isa<RankedTensorType>(operand.getType());
+    Value first = isTile ? mlir::autodiff::getFirstLane(b, operand, axis, known)
+                         : operand;
     if (!first)
       return {};
     operands.push_back(first);
