@@ -188,3 +188,28 @@ tt.func @carried(%p: tensor<16x64x!tt.ptr<f32>>, %n: i32, %first: tensor<16x64xf
   }
   tt.return %r#1, %r#0 : tensor<64xf32>, tensor<16x64xf32>
 }
+
+// A sum of all lanes stays in its loop, in whichever way it becomes a scalar.
+// CHECK-LABEL: tt.func @scalar(
+// CHECK: scf.for {{.*}} -> (f32)
+// CHECK: "tt.reduce"
+// CHECK: tt.unsplat
+// CHECK: scf.yield
+tt.func @scalar(%p: tensor<1x64x!tt.ptr<f32>>, %n: i32, %init: f32) -> f32 attributes {autodiff.role = "backward"} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %init) -> (f32) : i32 {
+    %at = tt.splat %i : i32 -> tensor<1x64xi32>
+    %pi = tt.addptr %p, %at : tensor<1x64x!tt.ptr<f32>>, tensor<1x64xi32>
+    %x = tt.load %pi : tensor<1x64x!tt.ptr<f32>>
+    %s = "tt.reduce"(%x) <{axis = 1 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<1x64xf32>) -> tensor<1xf32>
+    %number = tt.unsplat %s : tensor<1xf32>
+    %next = arith.addf %acc, %number : f32
+    scf.yield %next : f32
+  }
+  tt.return %r : f32
+}
