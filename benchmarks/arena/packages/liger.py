@@ -393,6 +393,7 @@ def connections(family):
     yield case(
         "mhc_coeffs", family, "mhc.LigerMHCCoeffsFunction", coefficients, balanced,
         (True, 20, 1e-6, 0.0, 1e-6, 2.0),
+        roundings=100,  # alphas: sums of both signs over all positions, in the order of threads
     )  # fmt: skip
     yield case(
         "mhc_pre", family, "mhc.LigerMHCPreFunction",
