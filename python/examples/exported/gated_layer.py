@@ -264,13 +264,13 @@ _GAPS = "programs or iterations leave gaps or repeat addresses"
 
 
 def _require(condition: bool, message: str) -> None:
-    """Raise an `AssertionError` unless a condition holds, also where Python leaves out asserts."""
+    """Raise an `AssertionError` unless a condition holds, even if Python skips asserts."""
     if not condition:
         raise AssertionError(message)
 
 
 def _require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
-    """Raise unless an argument is a tensor of this dtype on this device, all that it stands for."""
+    """Raise unless an argument is a plain tensor of this dtype on this device."""
     is_tensor = isinstance(value, torch.Tensor)
     if not is_tensor:
         raise AssertionError(f"{name} was a tensor, it is {value!r}")
@@ -293,7 +293,7 @@ def _require_integer(name: str, value, bits: int, divisor: int = 1) -> None:
 
 
 def _require_same(name: str, value, given) -> None:
-    """Raise unless an argument is what the kernel was compiled for."""
+    """Raise unless an argument equals the value that the kernel was compiled for."""
     if type(value) is not type(given) or value != given:
         raise AssertionError(f"{name} was {given!r}, it is {value!r}")
 
@@ -308,7 +308,7 @@ def _require_options(options: dict, given: dict) -> None:
 
 @functools.cache
 def _capability_of(device: torch.device) -> tuple[int, int]:
-    """Return what PyTorch says of a GPU."""
+    """Return a GPU's compute capability."""
     return torch.cuda.get_device_capability(device)
 
 
@@ -328,7 +328,7 @@ def _require_one_device(tensors: dict, capability) -> None:
 
 
 def _extent(shape, strides) -> int:
-    """Return the elements from the first to the last one of a strided tensor."""
+    """Return the number of elements from the first to the last one of a strided tensor."""
     reach = 1
     for size, stride in zip(shape, strides, strict=True):
         if size == 0:
@@ -338,12 +338,12 @@ def _extent(shape, strides) -> int:
 
 
 def _sum_of_bytes(tensor: torch.Tensor) -> int:
-    """Return how many bytes lie from the first to the last element."""
+    """Return the number of bytes from the first to the last element."""
     return _extent(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
 def _require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
-    """Raise unless just those tensors share memory with a written one that did, from one start."""
+    """Raise unless the same tensors as before share memory with a written one, at one start."""
     ranges = [(name, t.data_ptr(), t.data_ptr() + _sum_of_bytes(t)) for name, t in tensors.items()]
     for place, (a, first, end) in enumerate(ranges):
         for b, other, other_end in ranges[place + 1 :]:
@@ -355,18 +355,18 @@ def _require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
 
 
 class _Span(NamedTuple):
-    """Elements that offsets from a data pointer may touch."""
+    """A range of elements around a data pointer."""
 
     lead: int
     total: int
 
     def covering(self, first: int, last: int) -> _Span:
-        """Return the span that holds these elements, too."""
+        """Return the span, extended to contain these elements."""
         lead = max(self.lead, -first)
         return _Span(lead, lead + max(self.total - self.lead, last + 1))
 
     def widened(self, margin: int) -> _Span:
-        """Return the span with so many more elements on both sides."""
+        """Return the span with `margin` more elements on both sides."""
         return _Span(self.lead + margin, self.total + 2 * margin)
 
 
@@ -376,7 +376,7 @@ def _tensor_span(tensor: torch.Tensor) -> _Span:
 
 
 def _storage_span(tensor: torch.Tensor) -> _Span:
-    """Return the span of the tensor's whole storage, seen from its data pointer."""
+    """Return the span of the tensor's whole storage, relative to its data pointer."""
     itemsize = tensor.element_size()
     nbytes = tensor.untyped_storage().nbytes()
     lead = tensor.storage_offset()
@@ -402,7 +402,7 @@ def _is_non_overlapping(shape, strides) -> bool:
 
 
 def _is_dense(shape, strides) -> bool:
-    """Return whether the elements fill their extent, each place once."""
+    """Return whether elements fill the memory from first to last, each address once."""
     count = 1
     for size in shape:
         count *= size
@@ -427,12 +427,12 @@ def _allocate(shape, strides, span: _Span, dtype, device, zero: bool) -> torch.T
 
 
 def _same_strides(shape, a, b) -> bool:
-    """Return whether strides `a` and `b` address a tensor of `shape` alike."""
+    """Return whether strides `a` and `b` address a tensor of `shape` in the same way."""
     return all(size <= 1 or s == t for size, s, t in zip(shape, a, b, strict=True))
 
 
 def _fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
-    """Return whether a kernel can read `tensor` as one of these strides, dtype and alignment."""
+    """Return whether a kernel can read `tensor` with these strides, dtype and alignment."""
     return (
         tensor.dtype == dtype
         and not tensor.is_neg()
@@ -442,9 +442,9 @@ def _fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
 
 
 def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torch.Tensor:
-    """Return an upstream gradient with the addressing of its output, copying only if needed.
+    """Return an upstream gradient with the addressing of its output, copied only if necessary.
 
-    Memory of the span that the output tensor does not hold has a zero gradient.
+    Elements of the span outside of the output tensor have gradient zero.
     """
     if upstream.layout is not torch.strided:
         upstream = upstream.to_dense()
@@ -457,9 +457,9 @@ def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torc
 
 
 def _restore(tensor: torch.Tensor, strides, span: _Span) -> torch.Tensor:
-    """Return what autograd kept of a tensor, with the strides that the kernel knows it by.
+    """Return what autograd saved of a tensor, with the strides that the kernel expects.
 
-    Hooks on saved tensors may return a tensor of the same elements that lies otherwise in memory.
+    Hooks on saved tensors may return a tensor with the same elements in another layout.
     """
     shape = tensor.shape
     if _fits(tensor, shape, strides, tensor.dtype):
@@ -474,7 +474,7 @@ def _restore(tensor: torch.Tensor, strides, span: _Span) -> torch.Tensor:
 
 
 class _Layout(NamedTuple):
-    """Where the elements of a tensor are, in which storage, and what they are."""
+    """The layout of a tensor: storage, shape, strides, dtype."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -484,25 +484,25 @@ class _Layout(NamedTuple):
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> _Layout:
-        """Return that of a tensor."""
+        """Return the layout of a tensor."""
         span = _storage_span(tensor)
         return cls(tensor.shape, tensor.stride(), span, tensor.dtype, tensor.device)
 
     @property
     def size(self) -> int:
-        """The elements from the first to the last one."""
+        """The number of elements from the first to the last one."""
         return _extent(self.shape, self.strides)
 
     def empty(self, dtype: torch.dtype) -> torch.Tensor:
-        """Return memory for a number for each element."""
+        """Return memory with the same layout."""
         return torch.empty_strided(self.shape, self.strides, dtype=dtype, device=self.device)
 
     def memory(self, dtype: torch.dtype, span: _Span, zero: bool) -> torch.Tensor:
-        """Return memory for a number for each element of a span, seen from the tensor."""
+        """Return memory with the same layout, extended to a span around the tensor."""
         return _allocate(self.shape, self.strides, span, dtype, self.device, zero)
 
     def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
-        """Return an upstream gradient as kernels read it; nothing is zero."""
+        """Return an upstream gradient in the layout that kernels read; None is zero."""
         if gradient is None:
             return self.memory(self.dtype, self.span, True)
         return _lay_out(gradient, self.shape, self.strides, self.dtype, self.span)
@@ -513,20 +513,20 @@ class _Layout(NamedTuple):
         return torch.empty_strided(shape, strides, dtype=dtype, device=self.device)
 
     def restored(self, kept: torch.Tensor) -> torch.Tensor:
-        """Return what autograd kept of a tensor; hooks may have laid it out otherwise."""
+        """Return what autograd saved of a tensor in its own layout, which hooks may change."""
         return _restore(kept, self.strides, self.span)
 
 
 def _require_whole(name: str, like: _Layout) -> None:
-    """Raise unless a tensor is all that its storage holds, each element once."""
+    """Raise unless a tensor fills its storage, with each element once."""
     if like.span != _Span(0, like.size) or not _is_dense(like.shape, like.strides):
         raise AssertionError(f"{name} was all that its storage holds, it is a part or repeats some")
 
 
 def _merge(dims) -> tuple[tuple[int, int], ...]:
-    """Return `(extent, stride)` pairs sorted by stride, unit extents dropped, neighbours joined.
+    """Return sorted `(extent, stride)` pairs, without extents of one, and contiguous ones merged.
 
-    Two index spaces without repeated offsets that merge to the same pairs cover the same offsets.
+    Two index spaces without repeated offsets that merge to the same pairs have the same offsets.
     """
     merged: list[tuple[int, int]] = []
     for extent, stride in sorted((d for d in dims if d[0] != 1), key=lambda d: (d[1], d[0])):
@@ -538,7 +538,7 @@ def _merge(dims) -> tuple[tuple[int, int], ...]:
 
 
 def _distinct(dims) -> bool:
-    """Return whether the offsets of merged `(extent, stride)` pairs are proved distinct."""
+    """Return whether all offsets of merged `(extent, stride)` pairs are proved to differ."""
     span = 0
     for extent, stride in dims:
         if stride <= span:
@@ -548,12 +548,12 @@ def _distinct(dims) -> bool:
 
 
 def _spelled(dims) -> str:
-    """Return merged `(extent, stride)` pairs in words."""
+    """Describe merged `(extent, stride)` pairs in words."""
     return " by ".join(f"{extent} elements of stride {stride}" for extent, stride in dims) or "one"
 
 
 def _cover(shape, strides, offset: int, dims) -> str | None:
-    """Return why `Indices` from an offset on do not meet each element of a tensor once.
+    """Return why `Indices` from an offset on do not touch each element of a tensor once.
 
     None if they do.
     """
@@ -581,10 +581,10 @@ def _require_cover(name: str, like: _Layout, offset: int, dims) -> None:
 
 
 def _repeat(dims) -> str | None:
-    """Return why `Indices` may meet an element twice; None if they do not."""
+    """Return why `Indices` may touch an element twice; None if they cannot."""
     pairs = []
     for stride, digits, count, _ in dims:
-        # Bounds only ever take accesses away.
+        # Bounds only exclude accesses.
         apart = [(extent, stride * step) for step, extent in digits]
         pairs += apart if count is None else [(count, stride)]
     if any(extent <= 0 for extent, _ in pairs) or _distinct(_merge(pairs)):
@@ -593,14 +593,14 @@ def _repeat(dims) -> str | None:
 
 
 def _require_distinct(name: str, dims) -> None:
-    """Raise unless no element is reached twice."""
+    """Raise unless no element is touched twice."""
     objection = _repeat(dims)
     if objection is not None:
         raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
 
 
 class _Kernel:
-    """What launches a kernel and its gradients: `kernel[grid](…)`."""
+    """Launches a kernel with gradients: `kernel[grid](…)`."""
 
     def __init__(self, *launches):
         self._launches = launches
@@ -628,9 +628,9 @@ def _three(grid, arguments: dict) -> tuple[int, int, int]:
 
 
 class _Indices(NamedTuple):
-    """The values 0 … count - 1 of an index, times the stride; they begin at `place`.
+    """An index from `place` to `place` + count - 1, and its stride.
 
-    The count is None where the digits leave gaps or repeat.
+    The count is None if the digits leave gaps or repeat values.
     """
 
     stride: int
@@ -642,11 +642,11 @@ class _Indices(NamedTuple):
 def _length_of(digits) -> int | None:
     """Return the length of the range that `(step, extent)` digits add up to; zero if it is empty.
 
-    None if it has gaps or repeats.
+    None if it has gaps or repeated values.
     """
     length = 1
     for step, extent in sorted(digits):
-        # Where there are no others, how far one moves does not matter.
+        # If it is the only value, its step does not matter.
         if length != step and extent > 1 and length > 0:
             return None
         length *= max(extent, 0)
@@ -654,10 +654,10 @@ def _length_of(digits) -> int | None:
 
 
 def _indices(stride, digits, bound=None, start=None) -> _Indices:
-    """Return the values of a sum of `(step, extent)` digits, below a bound, no less than a start.
+    """Return the values of a sum of `(step, extent)` digits, below a bound and from a start on.
 
-    Those that count down are counted up, from so far in front of where they are. Without digits
-    (None), there are gaps.
+    Digits that count down are replaced by ones that count up from the other end. If the digits are
+    None, there are gaps.
     """
     if digits is None:
         return _Indices(abs(stride), [], None, 0)
