@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from .errors import CheckError
 from .remarks import place as _place
 from .remarks import remarks_for, unchecked
 
@@ -146,8 +147,14 @@ class _Explanation:
         what, place = "loops: not in one tile", launch.batched
         if launch.unraveled:
             what, place = "positions: not taken apart", [launch.unraveled]
-        broken = " and ".join(map(self._limit, launch.broken(facts.scalars, facts.grid)))
-        reason = f"for that, {broken}" if broken else "programs of this launch would overlap"
+        try:
+            broken = launch.first_broken(facts.scalars, facts.grid)
+        except CheckError as error:
+            reason = str(error)
+        else:
+            reason = "programs of this launch would overlap"
+            if broken is not None:
+                reason = f"for that, {self._limit(broken)}"
         return [f"  {what}, as at {_places(place)}: {reason}"]
 
     def _limit(self, expr) -> str:

@@ -54,11 +54,14 @@ class Launch:
 
     def replaced(self, args, grid) -> tuple[int, int, int] | None:
         """Return the grid for a launch of the user's; None if it would not do the same."""
-        if self.broken(args, grid):
+        if self.first_broken(args, grid) is not None:
             return None
         programs = tuple(evaluate(e, args, grid) for e in self.grid)
         return programs if all(c.holds(args, programs) for c in self.checks) else None
 
-    def broken(self, args, grid) -> list:
-        """Return the expressions that must not be negative, and are, for a launch of the user's."""
-        return [e for e in self.assumed if evaluate(e, args, grid) < 0]
+    def first_broken(self, args, grid):
+        """Return the first expression that must not be negative, and is; None if there is none.
+
+        Later ones may be undefined then.
+        """
+        return next((e for e in self.assumed if evaluate(e, args, grid) < 0), None)
