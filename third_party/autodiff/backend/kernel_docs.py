@@ -37,7 +37,6 @@ def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[st
     """
     about = f"`{spec.name}`, for these types and constants."
     said: list[str] = []
-    legend: list[str] = []
     if kernel is not None:
         operands = list(zip(kernel.operands, parameters, strict=True))
         if kernel is plan.forward:
@@ -45,12 +44,12 @@ def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[st
         else:
             about = f"A backward kernel of `{spec.name}`."
             said += [*_computed(operands), _programs(spec, plan, kernel)]
-            legend = [_LEGEND]
         said += _gradients(plan, operands)
         said += _memory(plan, kernel, operands, called)
+        said += [_LEGEND] if kernel is not plan.forward else []
     if not said:
         return [f'    """{about}"""']
-    lines = paragraph(" ".join([*said, *legend]), indent=_INDENT).split("\n")
+    lines = paragraph(" ".join(said), indent=_INDENT).split("\n")
     lines += _sizes(spec, plan, operands)
     return [f'    """{about}', "", *lines, '    """']
 
