@@ -45,7 +45,8 @@ class Traced:
 
 class Node:
     """Stands for autograd's context when an exported `autograd.Function` is called without
-    autograd."""
+    autograd.
+    """
 
     def __init__(self, function):
         self._function = function

@@ -35,7 +35,8 @@ def _upstream(output) -> list[torch.Tensor]:
 
 def _differentiated(function, inputs, upstream, whole: bool) -> Callable:
     """The function to be timed: the backward of a graph that is built once, or forward and
-    backward."""
+    backward.
+    """
     leaves = _leaves(inputs)
     if whole:
         return lambda: torch.autograd.grad(_listed(function(*inputs)), leaves, upstream)

@@ -69,7 +69,8 @@ def machine() -> dict:
 
 def _open(options, name: str, first=False):
     """The variants of each case, or of its first one, that have no row yet, and the file for their
-    rows."""
+    rows.
+    """
     before = read([*options.done, options.out], name)
     found = [case[:1] if first else case for case in tasks(options)]
     done = {key for key, row in before.items() if settled(row, options.retry)}

@@ -1,5 +1,6 @@
 """Authors' kernels to which ptxas gives wrong addresses: they are refused, since they would end the
-process."""
+process.
+"""
 
 from __future__ import annotations
 

@@ -135,7 +135,8 @@ def attribute(path: str):
 
 def applied(path: str, *options) -> Callable:
     """The `apply` of an autograd Function as a function of inputs by name, with `options` behind
-    them."""
+    them.
+    """
     return lambda **inputs: attribute(path).apply(*inputs.values(), *options)
 
 

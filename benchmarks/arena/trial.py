@@ -1,5 +1,6 @@
 """Judges one variant of a case: both claims, a verdict on each gradient, and a test of the
-judge."""
+judge.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +110,8 @@ class Trial:
 
     def _judged(self) -> list[Finding]:
         """The verdicts of the first judge that decides; none is needed if all gradients are
-        equal."""
+        equal.
+        """
         self.judge = Judge(None, self._allowed())
         alone = THEIRS not in self.claims
         found = [self.judge.finding(*pair, alone=alone) for pair in self._pairs()]

@@ -74,13 +74,15 @@ class Truth:
 
     def slope(self, index: int, direction: Tensor, estimate: Tensor) -> Slope:
         """The slope at leaf `index` along a direction of length 1; `estimate` is roughly the
-        gradient."""
+        gradient.
+        """
         raise NotImplementedError
 
 
 def reference_gradients(problem: Problem, inputs: dict):
     """The outputs of a case's reference that count, None if it does not compute one, and the
-    gradients of the leaves among `inputs`."""
+    gradients of the leaves among `inputs`.
+    """
     results = problem.case.reference(*inputs.values())
     results = [results] if isinstance(results, Tensor) else list(results)
     results = [results[i] if i < len(results) else None for i in problem.used]

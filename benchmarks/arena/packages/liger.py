@@ -40,7 +40,8 @@ def rms(x, eps=1e-6):
 @contextlib.contextmanager
 def instead(module: str, **functions):
     """Replaces functions of a module of liger during the context, by those it uses on other
-    devices."""
+    devices.
+    """
     module = importlib.import_module(f"liger_kernel.ops.{module}")
     before = {name: getattr(module, name) for name in functions}
     vars(module).update(functions)

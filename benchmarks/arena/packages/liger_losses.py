@@ -182,7 +182,8 @@ def jensen_shannon(x, y, beta):
 
 def policies():
     """Losses of reinforcement learning; the gradient of the divergence that they report is left
-    out."""
+    out.
+    """
     path = "grpo_loss.GrpoLossFunction"
 
     def inputs(m):

@@ -88,7 +88,8 @@ class DifferentiableKernel(Differentiable):
 
     def _part(self, kind, kernel):
         """Return a differentiable kernel of this kind for another one, which notes launches
-        here."""
+        here.
+        """
         part = kind(kernel, self._resolver.options)
         part._launches, part._keeps_all = self._launches, self._keeps_all
         return part

@@ -156,7 +156,8 @@ class Spill:
 
     def watch(self, view: torch.Tensor) -> None:
         """Raise an error later, if a gradient arrives for elements around a view that were just
-        stored."""
+        stored.
+        """
         base = view._base
         if base is None or not base.requires_grad:
             return

@@ -170,7 +170,8 @@ class Case:
     @functools.cached_property
     def _spans(self) -> dict:
         """The memory of each gradient, as a range; None where accesses have to be masked to stay in
-        it."""
+        it.
+        """
         facts = self._own
         return {
             gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)

@@ -63,7 +63,8 @@ class CheckedLaunch:
 
     def launch(self, executable, grid, args, tensors, device) -> None:
         """Launch on `args`, the values for the kernel without checks; `tensors` are their
-        memory."""
+        memory.
+        """
         ranges = {tensor.data_ptr(): _range(tensor) for tensor in tensors}
         widths = [getattr(arg, "itemsize", 1) for arg in args]
         # Atomics without a mask access this buffer instead (CheckBounds.cpp), and so need memory.

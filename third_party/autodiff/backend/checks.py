@@ -210,7 +210,8 @@ class _AddressCheck:
 
     def _require_every_axis(self, grid) -> None:
         """Raise `CheckError` if programs differ in an id that is no digit: they touch the same
-        elements."""
+        elements.
+        """
         named = [extent for dim in self.dims for _, extent in dim.digits]
         for axis, extent in enumerate(grid):
             if extent > 1 and ["grid", axis] not in named:

@@ -33,7 +33,8 @@ class Accepted(NamedTuple):
 
 def read_accepted(path) -> list[Accepted]:
     """Read a file of accepted differences, with lines `KERNEL TARGET FIELD: reason`; `*` matches
-    any text."""
+    any text.
+    """
     accepted = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -1,5 +1,6 @@
 """Counts operations of eager launches and their backwards for PyTorch's counter, which only sees
-operators."""
+operators.
+"""
 
 from __future__ import annotations
 

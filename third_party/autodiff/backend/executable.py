@@ -164,7 +164,8 @@ class Executable:
 
     def _loaded(self, path: str):
         """Return the compiled kernel for a file, from Triton's cache if possible, ready to be
-        launched."""
+        launched.
+        """
         with built_meanwhile(self.target, lambda: source_of(path, self.target)):
             plain = self._translate(path)
             compiled = ensure_right(plain, self._translate)

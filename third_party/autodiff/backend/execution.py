@@ -101,7 +101,8 @@ class Execution:
 
     def _classify_outputs(self, plan, facts):
         """Sort the outputs: updated in place, grafted onto their base, or just marked as
-        changed."""
+        changed.
+        """
         spec = self.state.spec
         for a, b in facts.outputs_that_meet():
             if any(facts.tensors[j].dtype.is_floating_point for j in (a, b)):
@@ -141,7 +142,8 @@ class Execution:
 
     def _judge_stores(self, plan, facts):
         """Find problems with stores that are known now: races, and stores that autograd cannot know
-        of."""
+        of.
+        """
         self.races, self.spills = {}, {}
         apart = {check.argument for check in plan.checks}
         for j in plan.cotangents():
@@ -192,7 +194,8 @@ class Execution:
 
     def _compile(self, kernel) -> None:
         """Compile the launch's kernels, and beside them those that its backward will
-        probably need."""
+        probably need.
+        """
         is_cuda = self.facts.device.type == "cuda"
         captures = is_cuda and torch.cuda.is_current_stream_capturing()
         # Deriving a plan may read memory, on this thread's stream.

@@ -230,7 +230,8 @@ class Node:
 
     def _is_tallied(self, argument: int, text: Text) -> str:
         """Return the condition, as a number for the backward kernels, under which additions are
-        counted first."""
+        counted first.
+        """
         return text.of(["min", 1, self.of.tallied[argument].tally.kernel.when])
 
     def _launch(self, executable, text: Text, indent: int) -> list[str]:

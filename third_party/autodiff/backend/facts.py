@@ -36,7 +36,8 @@ def _is_part(tensor: Tensor) -> bool:
 
 class Base(NamedTuple):
     """Layout of the base, the tensor that an argument is a view of, and its start relative to the
-    view."""
+    view.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -104,7 +105,8 @@ class Facts:
 
     def with_spans(self, spans: dict[int, Span]) -> Facts:
         """Return the facts of a launch with other memory for gradients than the tensors'
-        storage."""
+        storage.
+        """
         facts = copy.copy(self)
         facts.spans = spans
         return facts

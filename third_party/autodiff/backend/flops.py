@@ -190,7 +190,8 @@ class _Programs:
 
     def _bound(self, operation: str, names):
         """Return an upper bound of a value of which not all operands are known; None if there is
-        none."""
+        none.
+        """
         exact = [self._values.get(name) for name in names]
         most = [self._most.get(n) if v is None else v for n, v in zip(names, exact, strict=True)]
         if operation == "arith.minsi":

@@ -23,7 +23,8 @@ _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 def describe(node) -> None:
     """Set the attributes of a node that `record` reads; compiled autograd asks for its key
-    first."""
+    first.
+    """
     _define()
     execution = node.execution
     # A view's base may get a gradient, too, but its layout is not known here.

@@ -78,7 +78,8 @@ class Held(NamedTuple):
     @classmethod
     def of(cls, plan, places: dict[int, int]) -> Held:
         """Return the tensors that the backward of a plan reads; another plan may need more, or
-        fewer."""
+        fewer.
+        """
         pointers, outputs = plan.reread(), {*plan.outputs}
         after = (pointers & outputs) - {*plan.snapshots}
         return cls(*(tuple(sorted(places[i] for i in s)) for s in (pointers - after, after)))
@@ -105,7 +106,8 @@ def faked(device) -> list[Tensor]:
 
 def keep(operator, node, held: Held) -> list[Tensor]:
     """Return what a launch's node has saved and the graph does not hold: bytes, and the run's
-    number."""
+    number.
+    """
     execution, saved = node.execution, node.saved_tensors
     arguments = len(execution.kept) + len(execution.copied)
     sources = _sources(operator, execution, held)
@@ -150,7 +152,8 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
 
 def _sources(operator, execution, held: Held) -> list[tuple[str, int] | None]:
     """Return, for each argument that a node saves, where the graph holds it: when, and which
-    number."""
+    number.
+    """
     places = operator.places(execution.state)
     wanted = [(i, "after" if places[i] in operator.outputs else "before") for i in execution.kept]
     wanted += [(i, "before") for i in execution.copied]

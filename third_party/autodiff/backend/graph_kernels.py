@@ -31,7 +31,8 @@ _KNOWN = re.compile(r"tt\.(?:make_tensor_descriptor|descriptor_load|descriptor_s
 
 def _refuse_descriptors(name: str, ttir: str) -> None:
     """Raise if PyTorch would not notice all writes of a kernel, or would have to pass
-    descriptors."""
+    descriptors.
+    """
     for line in ttir.splitlines():
         if ("tensordesc" in line or "tt.descriptor" in line) and not _KNOWN.search(line):
             raise refused(name, f"PyTorch does not follow descriptors through {line.strip()!r}")
@@ -109,7 +110,8 @@ class _Text:
 
     def unknown(self, known: dict) -> set[str]:
         """Return the names that the functions need and the launch does not know: integers in
-        memory."""
+        memory.
+        """
         return {*self._asked, *self.node.told} - {*known, self.launch.programs}
 
     def programs(self, known: dict):
@@ -174,7 +176,8 @@ class InlinedLaunch:
 
     def check(self, values, grid) -> dict:
         """Check the assumptions of the kernels for a launch; returns what its functions
-        know of it."""
+        know of it.
+        """
         launch, spec = self._first.launch, self._state.spec
         leaves = spec.flatten(values)
         known = {launch.grid: grid}

@@ -187,7 +187,8 @@ class LaunchOperator:
 
     def eager(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Launch on copies of the outputs, as an autograd node if a gradient is wanted; return the
-        copies."""
+        copies.
+        """
         copies = {place: copy_of(tensors[place]) for place in self.outputs}
         given = [copies.get(place, tensor) for place, tensor in enumerate(tensors)]
         self._launch_on(given, ints, floats, grids)
@@ -319,7 +320,8 @@ class LaunchOperator:
 
     def joined(self, read, written) -> list[Tensor]:
         """Return all tensors of a launch, from those that are only read and those that are
-        written."""
+        written.
+        """
         read, outputs = iter(read), dict(zip(self.outputs, written, strict=True))
         places = range(len(self._paths))
         return [outputs[n] if n in outputs else next(read) for n in places]

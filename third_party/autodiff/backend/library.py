@@ -9,7 +9,8 @@ from .errors import AutodiffError
 
 def native():
     """Return the extension module of the compiler; raises `AutodiffError` if it cannot be
-    loaded."""
+    loaded.
+    """
     try:
         from . import _native
     except ImportError as error:

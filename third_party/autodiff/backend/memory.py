@@ -85,7 +85,8 @@ def is_non_overlapping(shape, strides) -> bool:
 
 def strides_of_gradient(shape, strides) -> tuple[int, ...]:
     """Return the strides of a tensor's gradient: the same, unless elements of the tensor share
-    memory."""
+    memory.
+    """
     if is_non_overlapping(shape, strides):
         return tuple(strides)
     return make_contiguous_strides_for(shape)

@@ -54,7 +54,8 @@ def _form(instruction: int) -> int:
 
 def _upper_half_of(instruction: int) -> int | None:
     """Return the register to which an instruction adds the upper half of a descriptor and a
-    carry."""
+    carry.
+    """
     is_sum = _operation(instruction) in (_IADD3, _UIADD3)
     if not is_sum or _form(instruction) != _SECOND_IS_NUMBER:
         return None

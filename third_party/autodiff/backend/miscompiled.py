@@ -131,7 +131,8 @@ def _with_layout(type_: str, layout: str) -> str:
 
 def _wrong(ttgir: str):
     """Yield the reductions that Triton lowers wrongly, each with a layout that it lowers
-    correctly."""
+    correctly.
+    """
     linear = dict(_LINEAR.findall(ttgir))
     for found in _REDUCE.finditer(ttgir) if linear else ():
         layout = _types(found["types"])[0].split(", ", 1)[1][:-1]

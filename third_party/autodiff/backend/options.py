@@ -85,7 +85,8 @@ class Options(NamedTuple):
     @property
     def tunes(self) -> bool:
         """Whether options of backwards are measured: if the user says so, or if the forward is
-        autotuned."""
+        autotuned.
+        """
         return bool(self.forward_configs) if self.autotune is None else self.autotune
 
     @property

@@ -147,7 +147,8 @@ class Gradient:
 
     def leaving_out(self) -> Gradient | None:
         """Return it for launches that may leave elements of the tensor out; None if that is
-        impossible."""
+        impossible.
+        """
         # Elements may be stored because windows or ranges contain them, though they are not loaded.
         if (
             self.accumulate != "store"

@@ -151,7 +151,8 @@ def _distinct(rows, *columns) -> numpy.ndarray:
 
 def _continues(rows, columns: int) -> numpy.ndarray:
     """Return, for each row but the first, whether its first columns equal those of the row
-    before."""
+    before.
+    """
     return (rows[1:, :columns] == rows[:-1, :columns]).all(axis=1)
 
 

@@ -49,7 +49,8 @@ class Ranges:
 
     def hull(self) -> list[tuple[int, int, int]]:
         """Return `(start, length, stride)` of each dimension of the box that contains all
-        of them."""
+        of them.
+        """
         hull = []
         for starts, lengths, stride in zip(self.starts, self.lengths, self.strides, strict=True):
             start = int(starts.min())

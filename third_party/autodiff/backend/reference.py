@@ -55,7 +55,8 @@ class _Call(NamedTuple):
 
 class _Doubles(TorchDispatchMode):
     """Makes PyTorch's operations compute in float64 on the CPU, whatever dtype and device they ask
-    for."""
+    for.
+    """
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         args, kwargs = tree_map(self._translate, (args, kwargs or {}))

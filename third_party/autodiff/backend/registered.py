@@ -68,7 +68,8 @@ class _NoLaunch:
 
 class _Noted:
     """A kernel whose launches increase the version of tensors that they write, like in-place
-    operations."""
+    operations.
+    """
 
     def __init__(self, kernel):
         self._kernel = kernel

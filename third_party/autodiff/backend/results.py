@@ -38,7 +38,8 @@ class Witness:
 
     def see(self, node) -> None:
         """Remember the launch's node by a weak reference: it lives as long as a tensor depends on
-        it."""
+        it.
+        """
         self.node = weakref.ref(node)
 
     @property

@@ -61,7 +61,8 @@ class _Launch(torch.autograd.Function):
 @functools.cache
 def _node(kind, name: str):
     """Return a subclass of a node with its kernel's name, which PyTorch shows in graphs and
-    profiles."""
+    profiles.
+    """
     return type(kind)(name, (kind,), {"__module__": kind.__module__})
 
 
@@ -180,7 +181,8 @@ def prepare(resolved, options):
 
 def resolve(resolver, args, kwargs, grid):
     """Return a launch, compiled and bound but not run; an error names the argument that Triton
-    refuses."""
+    refuses.
+    """
     try:
         with torch.no_grad():
             return resolver.resolve(args, kwargs, grid)
@@ -191,7 +193,8 @@ def resolve(resolver, args, kwargs, grid):
 
 def each_launch(resolver, take, args, kwargs, grid):
     """Call a kernel, and pass each of its launches to `take(launch)` instead; returns its
-    result."""
+    result.
+    """
     if resolver.wrapped:
         result = through_wrappers(resolver, take, resolver.launcher(grid), args, kwargs)
         if result is None and resolver.passes_on:
@@ -248,7 +251,8 @@ def _refuse_leaf(state, index, tensor) -> None:
 
 def note_plain_launch(resolver: Resolver, kernel, args, kwargs) -> None:
     """Increase the versions of tensors that a launch without us has written, if a plan
-    knows them."""
+    knows them.
+    """
     state = KernelState.known(kernel, resolver.options)
     if state is not None and state.outputs:
         mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))

@@ -71,7 +71,8 @@ class Sharding:
 
 class _Call:
     """A call with DTensors: the rule for each dimension of the mesh, and the layouts that
-    follow."""
+    follow.
+    """
 
     def __init__(self, sharding: Sharding, args, kwargs):
         self._op = sharding._op
@@ -102,7 +103,8 @@ class _Call:
 
     def _placements(self, owner: str, ndim: int, whole=Replicate) -> list:
         """Return the layout of an argument, or of its gradient, which is `Partial` if `whole` says
-        so."""
+        so.
+        """
         found = []
         for rule in self._rules:
             dim = None if rule is None else rule.get(owner)
@@ -216,7 +218,8 @@ class _Call:
 
     def _require_parts(self, results) -> None:
         """Raise on all devices if one may have an empty shard, but has to compute a replicated
-        result."""
+        result.
+        """
         has_whole = any(
             rule is not None and None in results_by(rule, len(tree_leaves(results)))
             for rule in self._rules

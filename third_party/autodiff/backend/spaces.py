@@ -66,7 +66,8 @@ class Digit:
 @dataclass(frozen=True)
 class Index:
     """A sum of digits, from `start` on, below `bound`; of a chunk, whose digits have a bound of
-    their own."""
+    their own.
+    """
 
     stride: object
     digits: tuple[Digit, ...]

@@ -109,14 +109,16 @@ class Resolver:
 
     def rehearse(self, args, kwargs, grid) -> None:
         """Run a launch in the interpreter first, if the kernel is decorated for it and has
-        debugging."""
+        debugging.
+        """
         if self.interpreted and not self.wrapped:
             launch = functools.partial(self._kernel.run, grid=grid, warmup=False)
             rehearse(self._kernel, launch, args, kwargs)
 
     def identity(self) -> str:
         """Return a key that is equal for functions with equal source that call functions with equal
-        source."""
+        source.
+        """
         with self._compiling():
             return self.function.cache_key
 
@@ -144,7 +146,8 @@ class Resolver:
 
     def through_wrappers(self, take, call, args, kwargs):
         """Call wrapped code, and pass its launches to `take(launch)` instead; returns its
-        result."""
+        result.
+        """
         with self.lock:
             return catch(functools.partial(self._caught, take), call, *args, **kwargs)
 

@@ -58,7 +58,8 @@ def stand_in(what: str, name: str, parameters, before, scope: dict):
 
 def load_derived(text: str, name: str, home: str):
     """Return the function `name` from the text of a derived module that stands for module
-    `home`."""
+    `home`.
+    """
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     scope = {"__name__": f"{home}.{digest}"}
     compile_text(text, f"<{name} {digest}>", scope)

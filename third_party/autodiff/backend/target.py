@@ -45,7 +45,8 @@ def beyond_memory(shared: int, target) -> str:
 
 def verify(ttir: str, kernel: str, target) -> None:
     """Raise an `AutodiffError` if Triton's passes result in something that the device
-    cannot run."""
+    cannot run.
+    """
     if all(int(length) >= _LONGEST for length in _SUMMED.findall(ttir)):
         return
     passes = f"builtin.module(autodiff-verify-target{{target={name_of(target)}}})"

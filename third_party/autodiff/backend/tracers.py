@@ -82,7 +82,8 @@ def _recorder() -> str | None:
 
 def is_recorded(name: str) -> bool:
     """Whether a tracer is active that records a launch of kernel `name`; raises for other
-    tracers."""
+    tracers.
+    """
     if _recorder() is not None:
         return True
     if torch._C._is_tracing():

@@ -104,7 +104,8 @@ def is_plain(function) -> bool:
 
 def passes_on(wrapper) -> bool:
     """Whether a wrapper is known to pass its arguments on unchanged, and only to add some
-    by name."""
+    by name.
+    """
     return getattr(type(wrapper), "run", None) in (Autotuner.run, Heuristics.run)
 
 
@@ -155,7 +156,8 @@ def _run(kernel):
 
 def _launch(kernel, gx, gy, gz, stream, function, packed, metadata, enter, leave, *values):
     """Launch a compiled kernel, unless the launch is intercepted; a wrapper may keep this
-    function."""
+    function.
+    """
     handle = _thread.handle
     if handle is None or handle is _LET_BE:
         run = _plain_run.fget(kernel)
@@ -186,7 +188,8 @@ def _letting_be(bench):
 
 def _compiling(function):
     """Return `run` of a function decorated for the interpreter: intercepted launches are
-    compiled."""
+    compiled.
+    """
     interpret, twin = function.run, compilable(function)
 
     def run(*args, **kwargs):
