@@ -53,7 +53,7 @@ def test_steps_known_when_it_runs(random, schedule, form):
 def chosen_rows_kernel(x_ptr, y_ptr, out_ptr, n, high, low, M: tl.constexpr):
     rows = tl.arange(0, M)[:, None]
     tile = rows * M + tl.arange(0, M)[None, :]
-    product = tl.dot(tl.load(x_ptr + tile), tl.load(y_ptr + tile))
+    product = tl.dot(tl.load(x_ptr + tile), tl.load(y_ptr + tile), input_precision="ieee")
     if n > 5:
         kept = rows < high
     else:

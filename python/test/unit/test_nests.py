@@ -24,6 +24,10 @@ CASES = {
 }
 
 
+# Five in each of 11 steps: h, h², 1 - h², and two products.
+ROUNDINGS = {"recurrence": 5 * 11}
+
+
 def _inputs(name, device, dtype):
     def leaf(*shape, **options):
         return random_tensor(*shape, device=device, dtype=dtype, **options)
@@ -35,7 +39,8 @@ def _inputs(name, device, dtype):
     if name == "powers":
         return leaf(16, 16, scale=0.5), 3
     if name == "recurrence":
-        return leaf(2, 11, 8), leaf(8, scale=0.4), leaf(2, 8)
+        # Where tanh is near 1, 1 - h² has lost most of its digits, in PyTorch too.
+        return leaf(2, 11, 8, scale=0.5), leaf(8, scale=0.4), leaf(2, 8)
     if name == "triangular":
         return (leaf(5, 8),)
     if name == "newton":
@@ -102,7 +107,8 @@ def test_checkpoints(device, name, monkeypatch):
     monkeypatch.setenv("TRITON_AUTODIFF_TAPE_LIMIT", "1")
     kernel, stub, reference = CASES[name]
     op = differentiated(kernel, stub)
-    assert_gradients_close(op, reference, _inputs(name, device, torch.float32))
+    inputs = _inputs(name, device, torch.float32)
+    assert_gradients_close(op, reference, inputs, roundings=ROUNDINGS.get(name, 8))
 
 
 @pytest.mark.skipif("config.getoption('--forward-only')", reason="about backwards")
@@ -117,7 +123,7 @@ def test_limit_of_tapes_goes_with_the_operation(device, monkeypatch):
     monkeypatch.setenv("TRITON_AUTODIFF_TAPE_LIMIT", "1")
     for limit, checkpoints in limits.items():
         op = autodiff(kernel, stub, tape_limit=limit)
-        assert_gradients_close(op, reference, inputs)
+        assert_gradients_close(op, reference, inputs, roundings=ROUNDINGS["recurrence"])
         _, execution, _ = op.kernel._launches[-1]
         assert execution.ask.checkpoint == checkpoints
     with pytest.raises(TypeError, match="number of bytes"):

@@ -58,6 +58,13 @@ ReasonOr<LinearForm> Contribution::getForm() const {
   return LinearForm::of(AccumulateOp(*this).getPtr());
 }
 
+Obstacle Contribution::findOwner() const {
+  AccumulateOp op = *this;
+  if (op.getWhole())
+    return because(op, "each element's whole sum is made in one place");
+  return std::nullopt;
+}
+
 ReasonOr<AccessSpace> mlir::autodiff::exactly(ReasonOr<AccessSpace> space) {
   if (!space || space->isExact())
     return space;

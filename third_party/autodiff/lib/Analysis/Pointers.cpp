@@ -21,6 +21,16 @@ Value mlir::autodiff::getAccessedPointer(Operation *op) {
              : Value();
 }
 
+SmallVector<Value> mlir::autodiff::getWrittenPointers(Operation *root) {
+  SmallVector<Value> written;
+  root->walk([&](Operation *op) {
+    Value pointer = getAccessedPointer(op);
+    if (pointer && !isa<triton::LoadOp>(op))
+      written.push_back(pointer);
+  });
+  return written;
+}
+
 Type mlir::autodiff::getPointee(Type type) {
   return cast<triton::PointerType>(getElementTypeOrSelf(type)).getPointeeType();
 }

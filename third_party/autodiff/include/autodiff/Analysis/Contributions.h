@@ -51,6 +51,9 @@ public:
   SmallVector<scf::IfOp> getBranches() const;
   /// Its address in this kernel.
   ReasonOr<LinearForm> getForm() const;
+  /// That a pass has found one place for all of it (`whole`). So no other pass
+  /// has to, nor could it ask the site, whose elements may be others by now.
+  Obstacle findOwner() const;
 
 private:
   triton::LoadOp load;

@@ -10,6 +10,9 @@ namespace mlir::autodiff {
 /// Whether `type` is a pointer or a tile of pointers.
 bool isPointer(Type type);
 
+/// The pointers through which operations in `root` write.
+SmallVector<Value> getWrittenPointers(Operation *root);
+
 /// The element type that a pointer or tile of pointers points to.
 Type getPointee(Type type);
 

@@ -586,11 +586,7 @@ void GatherWindows::transform() {
 
 void GatherWindows::gatherIn(triton::FuncOp kernel) {
   backward = kernel;
-  written.clear();
-  backward.walk([&](Operation *op) {
-    if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
-      written.push_back(op->getOperand(0));
-  });
+  written = getWrittenPointers(backward);
   for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward)) {
     if (use.contributions.size() < 2 || !use.upstreams.empty() ||
         llvm::is_contained(atomic, argument))

@@ -453,11 +453,7 @@ void MergeGathered::transform() {
 
 void MergeGathered::mergeIn(triton::FuncOp kernel) {
   backward = kernel;
-  written.clear();
-  backward.walk([&](Operation *op) {
-    if (isa<triton::StoreOp, triton::AtomicRMWOp, triton::AtomicCASOp>(op))
-      written.push_back(op->getOperand(0));
-  });
+  written = getWrittenPointers(backward);
   SmallVector<AccumulateOp> remainder;
   for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward)) {
     if (!use.upstreams.empty() || llvm::is_contained(atomic, argument))

@@ -3,6 +3,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_HANDOVER_H
 
 #include "autodiff/Analysis/ScalarExpr.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 namespace mlir::autodiff {
 

@@ -52,6 +52,8 @@ ReasonOr<LoopAccumulate> Interchange::locate(Contribution op) const {
   if (!loop)
     return because(op, "what is contributed is made in the branch at {0}",
                    op->getParentOp());
+  if (Obstacle owned = op.findOwner())
+    return *owned;
   if (!primal || loop->getParentOp() != backward ||
       !isa<triton::FuncOp>(primal->getParentOp()))
     return because(

@@ -69,11 +69,14 @@ ReasonOr<Shared> Persist::examine(unsigned argument, const GradientUse &use) {
     return because(backward, "a check of the addresses failed at a launch");
   if (triton::FuncOp other = findOther(argument))
     return because(backward, "{0} contributes to it, too", other.getSymName());
-  for (const Contribution &op : use.contributions)
+  for (Contribution op : use.contributions) {
+    if (Obstacle owned = op.findOwner())
+      return *owned;
     if (!op.isOuter())
       return because(backward, "what is contributed is made in the {0} at {1}",
                      isa<scf::IfOp>(op->getParentOp()) ? "branch" : "loop",
                      op->getParentOp());
+  }
   ReasonOr<AccessSpace> space =
       exactly(getAnalysis<Contributions>().ofAll(use.contributions));
   if (!space)

@@ -3,6 +3,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_TALLY_H
 
 #include "SumBlocks.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 namespace mlir::autodiff {
 

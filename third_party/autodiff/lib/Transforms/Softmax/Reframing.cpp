@@ -3,8 +3,12 @@
 
 #include "AttainedSums.h"
 #include "UnseenRows.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Mutation.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 

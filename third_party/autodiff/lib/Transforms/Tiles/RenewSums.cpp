@@ -12,6 +12,10 @@
 #include "ProductSums.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Builders/Regrid.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_RENEWSUMS

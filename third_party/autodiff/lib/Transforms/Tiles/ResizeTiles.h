@@ -2,6 +2,10 @@
 #ifndef AUTODIFF_LIB_TRANSFORMS_TILES_RESIZETILES_H
 #define AUTODIFF_LIB_TRANSFORMS_TILES_RESIZETILES_H
 
+#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
 namespace mlir::autodiff {
 
 /// A copy of `kernel`, behind it, in which each program does the work of
