@@ -575,4 +575,22 @@ FOUND = {
             y1=2,
         ),
     ),
+    "a loop that begins at another's number": Fault(
+        "the compiler crashed where an inner loop counts from a program's number and an outer loop",
+        ("loop over the grid",),
+        written(
+            """
+            for i in range(tl.program_id(0), 3, tl.num_programs(0)):
+                v1 = tl.load(x1 + i)
+                for j in range(i + tl.program_id(1), i + tl.program_id(1) + n):
+                    v1 += tl.sin(tl.load(x2 + j))
+                tl.store(y1 + tl.program_id(1) * 3 + i, v1)
+            """,
+            grid=(2, 2),
+            n=2,
+            x1=3,
+            x2=5,
+            y1=6,
+        ),
+    ),
 }

@@ -106,6 +106,38 @@ def rows_reference(x, w, programs, how="", step=0, axis=0):
 
 
 @triton.jit
+def row_windows_kernel(x_ptr, w_ptr, y_ptr, n, columns, length, BLOCK: tl.constexpr):
+    """y[k, row] = Σ exp(x[i] w) of `length` rows from row + k on.
+
+    The inner loop begins at a number that counts iterations and programs.
+    """
+    lanes = tl.arange(0, BLOCK)
+    mask = lanes < columns
+    w = widen(tl.load(w_ptr + lanes, mask=mask, other=0.0))
+    k = tl.program_id(1)
+    for row in range(tl.program_id(0), n, tl.num_programs(0)):
+        total = tl.zeros((BLOCK,), w.dtype)
+        for i in range(row + k, row + k + length):
+            x = tl.load(x_ptr + i * columns + lanes, mask=mask & (i < n), other=0.0)
+            total += tl.where(i < n, tl.exp(widen(x) * w), 0.0)
+        tl.store(y_ptr + (k * n + row) * columns + lanes, total, mask=mask)
+
+
+def row_windows(kernel, x, w, programs, shifts, length):
+    n, columns = x.shape
+    y = poisoned((shifts, n, columns), x)
+    BLOCK = triton.next_power_of_2(columns)
+    kernel[(programs, shifts)](x, w, y, n, columns, length, BLOCK=BLOCK)
+    return y
+
+
+def row_windows_reference(x, w, programs, shifts, length):
+    y = torch.exp(x * w)
+    sums = [y[i : i + length].sum(0) for k in range(shifts) for i in range(k, k + len(x))]
+    return torch.stack(sums).view(shifts, *x.shape)
+
+
+@triton.jit
 def blocks_kernel(
     x_ptr, y_ptr, n, step, low, HOW: tl.constexpr, MASKED: tl.constexpr, FIRST: tl.constexpr,
     BLOCK: tl.constexpr,

@@ -53,6 +53,14 @@ def test_steps(device, ran, rows, programs, step, spread, sums):
     _check(device, ran, *_inputs(device, rows, 21), programs, "", step, spread=spread, sums=sums)
 
 
+@pytest.mark.parametrize("programs, shifts, length", [(3, 2, 2), (9, 1, 3), (2, 3, 0)])
+def test_windows_of_rows(device, programs, shifts, length):
+    """An inner loop begins at the number of the outer one, which begins at the program's."""
+    op = differentiated(gs.row_windows_kernel, gs.row_windows)
+    inputs = (*_inputs(device, 9, 21), programs, shifts, length)
+    assert_gradients_close(op, gs.row_windows_reference, inputs, roundings=16)
+
+
 @pytest.mark.parametrize("how", ["stored", "summed"])
 @pytest.mark.parametrize("n, programs, step, sums", [
     (100, 3, 0, "store"),

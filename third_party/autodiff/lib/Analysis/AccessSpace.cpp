@@ -550,6 +550,7 @@ DigitAttr mlir::autodiff::toDigit(MLIRContext *context,
          loop = loop->getParentOp())
       number += isa<LoopLikeOpInterface>(loop);
   } else {
+    assert(dimension.kind == Dimension::Kind::Program && "others are unfolded");
     extent = dimension.digit->getExpr();
   }
   return DigitAttr::get(context, step.get(context), extent, owner, number);

@@ -43,7 +43,8 @@ bool LinearForm::unfold(ScalarExpr::From from) {
       auto loop = cast<scf::ForOp>(term.dimension.loop);
       auto start = of(loop.getLowerBound(), {}, from);
       auto step = ScalarExpr::of(loop.getStep());
-      if (!start || !step)
+      // It may be an outer loop's induction variable in turn.
+      if (!start || !step || !start->unfold(from))
         return false;
       Dimension iteration{Dimension::Kind::Loop};
       iteration.loop = loop;

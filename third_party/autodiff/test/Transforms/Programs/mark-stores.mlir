@@ -131,3 +131,34 @@ tt.func @place(%p: !tt.ptr<f32>, %x: f32) {
   tt.store %q, %x : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// The inner loop begins at the outer one's number, which begins at a program's:
+// both are counted from there.
+// CHECK: autodiff.stored <1
+// CHECK-SAME: deciders {{\[\[}}#autodiff.digit<1 x pid0 of program>, #autodiff.digit<grid0 x ? of loop 0>], [#autodiff.digit<arg2 x pid1 of program>]]
+// CHECK-LABEL: tt.func @inner_starts(
+tt.func @inner_starts(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %zero = arith.constant 0.000000e+00 : f32
+  %id = tt.get_program_id x : i32
+  %shift = tt.get_program_id y : i32
+  %programs = tt.get_num_programs x : i32
+  scf.for %row = %id to %n step %programs : i32 {
+    %from = arith.addi %row, %shift : i32
+    %end = arith.addi %from, %c3 : i32
+    %sum = scf.for %i = %from to %end step %c1 iter_args(%s = %zero) -> (f32) : i32 {
+      %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+      %x = tt.load %p : !tt.ptr<f32>
+      %t = arith.addf %s, %x : f32
+      scf.yield %t : f32
+    }
+    %here = arith.muli %shift, %n : i32
+    %place = arith.addi %row, %here : i32
+    %q = tt.addptr %py, %place : !tt.ptr<f32>, i32
+    tt.store %q, %sum : !tt.ptr<f32>
+  }
+  tt.return
+}
