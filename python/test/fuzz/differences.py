@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from watched import watched
 
-from .points import Forward, Inputs, Tensors, poisoned, same, stored, without_effect
+from .points import UNTOUCHED, Forward, Inputs, Tensors, poisoned, same, stored, without_effect
 
 # Central differences at a step and half of it. The first pair is the more exact one, the second
 # is less likely to have a kink within its step.
@@ -204,7 +204,7 @@ class Check:
         inputs = self.inputs.values
         places = without_effect(
             # NaN that is stored is not what nothing is stored to.
-            partial(self.forward, fill=0.0),
+            partial(self.forward, fill=UNTOUCHED),
             inputs,
             # What is not wanted has no gradient that tells.
             {n: self.gradients.get(n, torch.zeros_like(x)) == 0 for n, x in inputs.items()},
@@ -213,7 +213,7 @@ class Check:
         if found is not None or self.elsewhere:
             # What a maximum passes over, or a later store, is in no lane that is left out. Which
             # numbers the greatest one of NaN and others is found among depends on the device.
-            forward = partial(Forward(*passing_nan, inputs), fill=0.0)
+            forward = partial(Forward(*passing_nan, inputs), fill=UNTOUCHED)
             places = without_effect(forward, inputs, places)
             found = self.poisoned_in(places, without)
         return found
@@ -225,7 +225,7 @@ class Check:
         inputs = self.inputs.values
         values = poisoned(inputs, places, self.inputs.source)
         # Each is without effect where all others hold the same; some together may have one.
-        if not same(self.forward({}, fill=0.0), self.forward(values, fill=0.0)):
+        if not same(self.forward({}, fill=UNTOUCHED), self.forward(values, fill=UNTOUCHED)):
             return None
         found = gradients_of(self.op, self.program, values, self.upstream)
         wrong = False

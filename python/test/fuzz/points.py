@@ -12,6 +12,8 @@ Tensors = dict[str, torch.Tensor]
 # x / (1 + |x|) is NaN for infinities, of either sign for numbers.
 ANYTHING = (float("nan"), float("inf"), float("-inf"), 1e30)
 WHATEVER = (*ANYTHING, -1e30, 3.0, -3.0)
+# What outputs hold before, that a program would hardly store: a zero is often stored, too.
+UNTOUCHED = 0.578125
 
 
 class Inputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 
+import triton
 from triton import knobs
 from triton.compiler import compile as triton_compile
 from triton.runtime.driver import driver
@@ -243,7 +244,8 @@ class Executable:
         if other is None:
             raise AutodiffError(
                 f"Triton rejects the generated kernel {self.kernel.name!r} ({path}), unless a "
-                f"file of its cache is damaged (delete {knobs.cache.dir}): {error}"
+                f"file of its cache is damaged (delete {knobs.cache.dir}): {error}. Tiles of "
+                f"another size, or a Triton after {triton.__version__}, may get around that"
             ) from error
         note_accepted(self.kernel.ttir, self.target, other)
         return other
