@@ -310,7 +310,8 @@ bool AccessSpace::Builder::holds(const Constraint &constraint,
       known.push_back(*term.dimension.digit);
   for (const LinearForm::Term &term : constraint.form.terms) {
     const std::optional<ScalarExpr> &digit = term.dimension.digit;
-    if (digit && !digit->isNotNegative() && !llvm::is_contained(known, *digit))
+    bool isKnown = digit && llvm::is_contained(known, *digit);
+    if (!isKnown && !term.dimension.isNotNegative())
       return false;
     ScalarExpr factor = ScalarExpr::constant(0) - term.coefficient;
     if (factor.getConstant().value_or(0) < 0)

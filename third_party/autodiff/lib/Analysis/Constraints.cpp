@@ -20,8 +20,7 @@ bool mlir::autodiff::holdsAlways(const Constraint &constraint) {
   return constraint.bound.getConstant().value_or(0) > 0 &&
          llvm::all_of(constraint.form.terms, [](const auto &term) {
            return term.coefficient.getConstant().value_or(1) <= 0 &&
-                  (!term.dimension.digit ||
-                   term.dimension.digit->isNotNegative());
+                  term.dimension.isNotNegative();
          });
 }
 

@@ -28,6 +28,12 @@ struct Dimension {
   std::optional<ScalarExpr> digit; ///< of a Program: the number
   Value scalar;                    ///< of a Scalar
 
+  /// Whether it is never negative, as far as is known. (An Index may start
+  /// below zero, and a Scalar may be anything.)
+  bool isNotNegative() const {
+    return digit ? digit->isNotNegative()
+                 : kind != Kind::Index && kind != Kind::Scalar;
+  }
   /// Whether it is an element of memory, or computed from one.
   bool readsMemory() const { return digit && digit->readsMemory(); }
   bool operator==(const Dimension &other) const {
