@@ -593,4 +593,21 @@ FOUND = {
             y1=6,
         ),
     ),
+    "a number below zero": Fault(
+        "a mask that leaves out iterations below zero was taken for one that always holds",
+        ("shared loop from below zero",),
+        written(
+            """
+            v1 = tl.zeros([4], T)
+            for i in range(tl.program_id(0) - 2, tl.program_id(0) + n):
+                k = (i + 2) * 4 + tl.arange(0, 4)
+                v2 = tl.load(x1 + k, mask=(tl.arange(0, 4) < 4) & (i >= 0), other=0.0)
+                v1 += tl.sin(v2)
+            tl.store(y1 + tl.program_id(0) * 4 + tl.arange(0, 4), v1)
+            """,
+            n=1,
+            x1=12,
+            y1=4,
+        ),
+    ),
 }

@@ -88,8 +88,11 @@ def rows_lanes(k: Kernel, shape: Shape) -> Lanes | None:
     return Lanes(k.tail[0], 0) if k.tail and shape and shape[0] == k.tail[1] else None
 
 
-def load(k: Kernel, shape: Shape, places: list[tuple[Value, int]]) -> Value:
-    """Load a tile of an input: one for each choice of the counters in `places`, or parts of one."""
+def load(k: Kernel, shape: Shape, places: list[tuple[Value, int]], seen: str = "") -> Value:
+    """Load a tile of an input: one for each choice of the counters in `places`, or parts of one.
+
+    Nothing is loaded unless the condition `seen` holds.
+    """
     present = [b for b in k.having("input") if b.name in k.tiled]
     buffer = k.choices.pick(present) if present and k.choices.chance(12) else k.buffer("input")
     k.tiled.add(buffer.name)
@@ -117,7 +120,7 @@ def load(k: Kernel, shape: Shape, places: list[tuple[Value, int]]) -> Value:
     k.values.remove(where)
     pointer = f"{buffer.name} + {where.text}"
     lanes = rows_lanes(k, shape)
-    if lanes is not None and k.choices.chance(60):
+    if lanes is not None and not seen and k.choices.chance(60):
         buffer.size = max(buffer.size, high + 1)
         return unseen(k, pointer, shape, lanes)
     # As is usual, nothing is left over: gradients that fill their tensors need not be cleared.
@@ -126,11 +129,12 @@ def load(k: Kernel, shape: Shape, places: list[tuple[Value, int]]) -> Value:
     if masked:
         reach -= k.choices.below(count(shape))
     buffer.size = max(buffer.size, reach)
+    conditions = [seen] if seen else []
     if masked:
-        return k.floating(
-            f"tl.load({pointer}, mask={where.text} < {k.argument(reach)}, other=0.0).to(T)",
-            shape, -LARGEST, LARGEST,
-        )  # fmt: skip
+        conditions.append(f"({where.text} < {k.argument(reach)})")
+    if conditions:
+        text = f"tl.load({pointer}, mask={' & '.join(conditions)}, other=0.0).to(T)"
+        return k.floating(text, shape, -LARGEST, LARGEST)
     return k.floating(f"tl.load({pointer}).to(T)", shape, -LARGEST, LARGEST)
 
 
@@ -148,6 +152,20 @@ def scaled_linearly(k: Kernel, value: Value, limit: float) -> Value:
     factor = limit / value.size
     text = f"{value.text} * {factor!r}"
     return k.floating(text, value.shape, value.low * factor, value.high * factor)
+
+
+def counted(k: Kernel, grid: Grid) -> tuple[Value, int, str]:
+    """Begin a loop; return its counter, a bound of it, and what holds where it may be seen."""
+    i = k.fresh("i")
+    if k.maybe("shared loop from below zero", 12):
+        # Those of one program, or of several.
+        step = k.choices.pick([1, 3])
+        first, extent = f"{grid.row.text} * {step}", (grid.rows - 1) * step + 3
+        k.emit(f"for {i} in range({first} - 2, {first} + 1):")
+        return Value(f"({i} + 2)", "i", (), 0, extent - 1), extent, f"({i} >= 0)"
+    text, extent = bounds(k, grid)
+    k.emit(f"for {i} in {text}:")
+    return Value(i, "i", (), 0, extent - 1), extent, ""
 
 
 def bounds(k: Kernel, grid: Grid) -> tuple[str, int]:
@@ -190,21 +208,18 @@ def accumulated(k: Kernel, grid: Grid) -> Value:
     lanes = rows_lanes(k, shape)
     total = k.floating(f"tl.zeros({list(shape)}, T)", shape, 0.0, 0.0, lanes)
     k.values.remove(total)
-    text, extent = bounds(k, grid)
-    i = k.fresh("i")
-    k.emit(f"for {i} in {text}:")
+    counter, extent, seen = counted(k, grid)
     with k.block():
-        counter = Value(i, "i", (), 0, extent - 1)
         left = own
         if k.choices.chance(40):
-            left = load(k, (m, n), places(k, grid, (counter, extent)))
+            left = load(k, (m, n), places(k, grid, (counter, extent)), seen)
         if how == "dot":
-            right = load(k, (n, width), places(k, grid, (counter, extent)))
+            right = load(k, (n, width), places(k, grid, (counter, extent)), seen)
             left, right = mixable(k, smooth(k, left), 1), settled(k, smooth(k, right))
             bound = left.size * right.size * n
             part = dot(k, left.text, right.text, shape, bound, k.lanes.get(left.text))
         else:
-            right = load(k, (m, n), places(k, grid, (counter, extent)))
+            right = load(k, (m, n), places(k, grid, (counter, extent)), seen)
             bound = left.size * right.size
             part = k.floating(f"{left.text} * {right.text}", (m, n), -bound, bound)
         if how == "sum":

@@ -64,3 +64,38 @@ def first_tiles(kernel, x, how, last=1, BLOCK=16):
 def first_tiles_reference(x, how, last=1, BLOCK=16):
     loaded = torch.arange(len(x), device=x.device) < last * BLOCK
     return torch.where(loaded, x * x, 1)
+
+
+@triton.jit
+def history_kernel(x_ptr, y_ptr, before, columns, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    """The sum of squares of a row of x and of the `before` rows before it, of those from `before`
+    on: in the others, the loop's number is below zero."""
+    row = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    mask = lane < columns
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in range(row - before, row + 1):
+        place = (i + before) * columns + lane
+        if HOW == "branch":
+            if i >= 0:
+                x = tl.load(x_ptr + place, mask=mask, other=0.0)
+                total += x * x
+        else:
+            seen = i >= 0 if HOW == "mask" else i > -1
+            x = tl.load(x_ptr + place, mask=mask & seen, other=0.0)
+            total += x * x
+    tl.store(y_ptr + row * columns + lane, total, mask=mask)
+
+
+def history(kernel, x, before, how):
+    """`x` is a matrix of more than `before` rows."""
+    n, columns = x.shape[0] - before, x.shape[1]
+    y = poisoned((n, columns), x)
+    BLOCK = triton.next_power_of_2(columns)
+    kernel[(n,)](x, y, before, columns, HOW=how, BLOCK=BLOCK)
+    return y
+
+
+def history_reference(x, before, how):
+    squares = torch.cat([torch.zeros_like(x[:before]), x[before:] * x[before:]])
+    return torch.stack([squares[i : i + before + 1].sum(0) for i in range(len(x) - before)])

@@ -445,6 +445,14 @@ def test_first_tiles(random, how, last, length):
     assert_gradients_close(op, few.first_tiles_reference, (random(length), how, last))
 
 
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("how", ["mask", "below", "branch"])
+def test_numbers_below_zero(random, rows, how):
+    """A condition that iterations are not below zero leaves some out: they start there."""
+    op = differentiated(few.history_kernel, few.history)
+    assert_gradients_close(op, few.history_reference, (random(3 + rows, 20), 3, how))
+
+
 @pytest.mark.parametrize("last", [1, 3])
 @pytest.mark.parametrize("how", ["equal", "less", "branch"])
 def test_few_programs(random, ran, how, last):

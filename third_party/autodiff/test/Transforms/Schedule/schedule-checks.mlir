@@ -386,3 +386,29 @@ tt.func @nowhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
   tt.store %q, %v : tensor<4x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// The number of an iteration may be below zero: its mask leaves that out.
+// CHECK: autodiff.gradient <store 0 :
+// CHECK-SAME: checks [<bijective 0 at -3 [<1 x [<1 x grid0>, <1 x 4>] from 3>
+// CHECK-LABEL: tt.func @below_zero_bwd(
+tt.func @below_zero(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %other = arith.constant 0.000000e+00 : f32
+  %id = tt.get_program_id x : i32
+  %from = arith.subi %id, %c3 : i32
+  %to = arith.addi %id, %c1 : i32
+  %sum = scf.for %i = %from to %to step %c1 iter_args(%s = %other) -> (f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %seen = arith.cmpi sge, %i, %c0 : i32
+    %x = tt.load %p, %seen, %other : !tt.ptr<f32>
+    %t = arith.addf %s, %x : f32
+    scf.yield %t : f32
+  }
+  %q = tt.addptr %py, %id : !tt.ptr<f32>, i32
+  tt.store %q, %sum : !tt.ptr<f32>
+  tt.return
+}
