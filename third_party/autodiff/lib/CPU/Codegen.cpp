@@ -1,5 +1,6 @@
 //===- Codegen.cpp - From the LLVM dialect to an object -------------------===//
 
+#include "Runtime.h"
 #include "autodiff/CPU/Compile.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Support/PassRecord.h"
@@ -27,13 +28,17 @@ using namespace mlir::autodiff;
 // The host
 //===----------------------------------------------------------------------===//
 
-std::unique_ptr<llvm::TargetMachine>
-cpu::createHostTarget(const CompileOptions &options, std::string &error) {
+void cpu::initializeHost() {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
+}
+
+std::unique_ptr<llvm::TargetMachine>
+cpu::createHostTarget(const CompileOptions &options, std::string &error) {
+  initializeHost();
   llvm::Triple triple(llvm::sys::getProcessTriple());
   const llvm::Target *target =
       llvm::TargetRegistry::lookupTarget(triple, error);

@@ -7,8 +7,8 @@
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/TargetSelect.h"
 
+#include <atomic>
 #include <mutex>
 
 using namespace llvm;
@@ -27,8 +27,7 @@ struct Linker {
     std::lock_guard<std::mutex> lock(mutex);
     if (instance)
       return instance;
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmPrinter();
+    initializeHost();
     auto linker = std::make_unique<Linker>();
     Expected<std::unique_ptr<orc::LLJIT>> jit = orc::LLJITBuilder().create();
     if (!jit)

@@ -12,6 +12,10 @@
 
 namespace mlir::autodiff::cpu {
 
+/// Registers LLVM's code generator for this machine. LLVM's table of targets is
+/// not made for several threads, and compilers and the loader may run in some.
+void initializeHost();
+
 /// Data that the programs of one launch share.
 struct Launch {
   std::mutex mutex;
