@@ -66,6 +66,10 @@ def gradients_of(op, program, values: Tensors, upstream) -> Tensors:
             for name, value in values.items()
         }
         outputs = op(*leaves.values())
+        for name, y in zip(program.outputs, outputs, strict=True):
+            reached = any(i in program.wanted for i in program.histories.get(name, ()))
+            if name in program.histories and y.requires_grad != reached:
+                raise AssertionError(f"history of {name}: {y.requires_grad}, not {reached}")
         wanted = [leaves[name] for name in program.wanted]
         # Where nothing is stored there is no upstream gradient; a NaN that is read would show.
         used = [

@@ -6,7 +6,7 @@ Now they are right, or refused for a stated reason.
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .choices import replayed
 from .program import Buffer, Kernel, Program
@@ -591,6 +591,27 @@ FOUND = {
             x1=3,
             x2=5,
             y1=6,
+        ),
+    ),
+    "a count": Fault(
+        "what no float of an input reaches had a history",
+        ("steady count", "steady place", "steady mask"),
+        replace(
+            written(
+                """
+                i = tl.arange(0, 8)
+                v1 = tl.load(x1 + i)
+                tl.store(y1 + i, v1 * tl.sum((v1 > 0.1).to(T), 0))
+                tl.store(y2, tl.sum((v1 > 0.1).to(T), 0))
+                tl.store(y3, 0.0 * tl.load(x2))
+                """,
+                x1=8,
+                x2=1,
+                y1=8,
+                y2=1,
+                y3=1,
+            ),
+            histories={"y2": [], "y3": ["x2"]},
         ),
     ),
     "a number below zero": Fault(

@@ -13,7 +13,7 @@ from .grids import shared
 from .integers import count, program_ids
 from .lanes import tail
 from .lines import along_a_line
-from .memory import load, store
+from .memory import load, store, store_steady
 from .program import Kernel, Program, Value
 from .segments import segmented
 from .tiles import converted, operand, shapes
@@ -75,6 +75,8 @@ def write(choices: Choices, name: str, without=frozenset(), on_gpu: bool = False
     store(k, gathered(k, choices.pick(shapes(k))))
     for _ in range(choices.between(0, 2)):
         store(k, operand(k, choices.pick(shapes(k))))
+    if k.maybe("steady output", 20):
+        store_steady(k, operand(k, choices.pick(shapes(k))))
     return k
 
 

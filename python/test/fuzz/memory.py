@@ -223,6 +223,40 @@ def store_part(k: Kernel, shape: Shape) -> None:
     k.floating(f"tl.where({condition}, {one.text}, {other.text})", shape, low, high)
 
 
+def store_steady(k: Kernel, value: Value) -> None:
+    """Store to an output of its own what has derivative zero, with a history or without one."""
+    value, shape = settled(k, value), value.shape
+    mask = predicate(k, value, value)
+    whole = f"tl.zeros({list(shape)}, T) + "
+    without = {
+        "mask": f"({mask}).to(T)",
+        "count": f"{whole}tl.sum(({mask}).to(T), 0)",
+        "place": f"{whole}tl.argmax({value.text}, 0)",
+        "selection": f"tl.where({mask}, 1.0, -0.5).to(T)",
+        "integer": f"({value.text} * 4).to(tl.int32).to(T)",
+    }
+    flat = len(shape) == 1
+    weights = {"mask": 1, "count": 2 * flat, "place": flat, "selection": 1, "integer": 1}
+    how = k.kind("steady", {**weights, "zero": 1, "floor": 1})
+    inputs = []
+    if how in without:
+        text = without[how]
+    else:
+        source = k.buffer("input")
+        source.size = count(shape)
+        inside = private_offsets(k, shape, dense_strides(k, shape, padded=False))
+        x = f"tl.load({source.name} + {inside}).to(T)"
+        text = f"0.0 * {x}" if how == "zero" else f"tl.floor({x})"
+        inputs = [source.name]
+    stored = k.floating(text, shape, -LIMIT, LIMIT, None)
+    buffer = k.buffer("output")
+    # Nothing else is stored there.
+    k.tiled.add(buffer.name)
+    k.histories[buffer.name] = inputs
+    where, _ = place(k, buffer, shape, "0", 0)
+    put(k, buffer, where, stored, k.choices.chance(30))
+
+
 def store_raced(k: Kernel, value: Value) -> None:
     """Store a tile where other programs store as well: the same numbers, or others."""
     how = k.kind("race of", {"equal numbers": 1, "different numbers": not k.on_gpu})

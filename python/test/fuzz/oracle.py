@@ -103,7 +103,7 @@ def check(subject: Subject) -> Verdict:
             return Verdict("refused", reason_of(text[refusal.end() :]))
         if isinstance(error, RaceError) and subject.program.races:
             return Verdict("refused", reason_of(text))
-        if isinstance(error, AssertionError) and text.startswith("memory beside"):
+        if isinstance(error, AssertionError) and text.startswith(("memory beside", "history of")):
             return Verdict("wrong", text)
         # The last line says most, but for the notes and marks that come after it.
         lines = [line for line in text.splitlines() if line.strip(" ^") and "note: " not in line]

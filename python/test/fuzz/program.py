@@ -95,6 +95,8 @@ class Program:
     smooth: bool = False
     # Whether several programs of the grid store to one place.
     races: bool = False
+    # For some outputs, the inputs whose floats reach them: their history in autograd.
+    histories: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -128,6 +130,8 @@ class Kernel:
         self.written: list[tuple] = []
         # Inputs and outputs that are divided into tiles.
         self.tiled: set[str] = set()
+        # For outputs of which it is known, the inputs whose floats reach them.
+        self.histories: dict[str, list[str]] = {}
         self.smooth = False
         self.grid: tuple[int, ...] = (1,)
         # How many programs go through the numbers along the first axis, if not one for each.
@@ -307,5 +311,5 @@ class Kernel:
         smooth = self.smooth and "mask data" not in self.features
         return Program(
             self.name, head, self.lines, "\n".join(text), inputs, results, wanted, types,
-            sorted(self.features), smooth, bool(self.having("raced")),
+            sorted(self.features), smooth, bool(self.having("raced")), self.histories,
         )  # fmt: skip

@@ -38,6 +38,7 @@ PLAN = {
     ],
     "inputs": [0],
     "outputs": [1],
+    "history": [{"argument": 1, "inputs": [0]}],
     "snapshots": [],
     "buffers": [{"name": "tape0", "kind": "tape", "dtype": "f32", "size": ["arg", 2]}],
     "gradients": [
@@ -171,6 +172,10 @@ def test_launch(n, stride, programs, expected):
         (["inputs"], [True]),
         (["inputs"], [1]),
         (["outputs"], ["1"]),
+        (["history"], []),
+        (["history"], [{"argument": 1}]),
+        (["history", 0, "argument"], 0),
+        (["history", 0, "inputs"], [4]),
         (["buffers", 0, "kind"], "scratch"),
         (["buffers", 0, "dtype"], "float"),
         (["buffers", 0, "size"], ["arg", 9]),

@@ -109,11 +109,13 @@ def make(
     arguments, inputs, outputs, gradients, backward, snapshots=(), buffers=(), forward=None,
     checks=(), steps=(),
 ):  # fmt: skip
+    floats = [j for j, t in enumerate(arguments) if t.startswith("ptr<f")]
     return plans.Plan(
         "k",
         tuple(plans.Argument(t) for t in arguments),
         tuple(inputs),
         tuple(outputs),
+        {j: frozenset(floats) for j in outputs if j in floats},
         tuple(snapshots),
         tuple(buffers),
         tuple(gradients),

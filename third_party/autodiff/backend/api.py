@@ -359,7 +359,7 @@ class Preview(DifferentiableKernel):
         self._remember(launch.kernel, execution, launch.function)
         if execution is not None and self._written is not None:
             leaves = execution.state.spec.flatten(launch.values)
-            for output in execution.backward.plan.outputs:
+            for output in execution.position:
                 self._note_written(leaves[output])
 
     # The tensors that launches have written during a preview; None if no other launch uses them.

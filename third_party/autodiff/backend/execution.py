@@ -101,7 +101,7 @@ class Execution:
 
     def _classify_outputs(self, plan, facts):
         """Sort the outputs: updated in place, grafted onto their base, or just marked as
-        changed.
+        changed, if they have no history.
         """
         spec = self.state.spec
         for a, b in facts.outputs_that_meet():
@@ -112,16 +112,17 @@ class Execution:
                     "what the memory holds cannot be told: pass separate tensors"
                 )
         dirty, views, bumped = [], [], []
+        with_history = plan.with_history(self.wanted)
         for j in plan.outputs:
             tensor = facts.tensors[j]
             if not tensor.is_tensor:
-                if plan.arguments[j].type.startswith(("ptr<f", "ptr<bf")):
+                if j in with_history:
                     raise ArgumentError(
                         f"argument {spec.names[j]!r} of kernel {spec.name!r} is written by the "
                         "kernel and should be a tensor to carry a gradient"
                     )
                 continue
-            if not tensor.dtype.is_floating_point:
+            if j not in with_history:
                 bumped.append(j)
             elif shares_memory(tensor.shape, tensor.strides):
                 raise ArgumentError(
@@ -138,6 +139,8 @@ class Execution:
         self.dirty, self.views, self._bumped = tuple(dirty), tuple(views), tuple(bumped)
         self.position = {j: place for place, j in enumerate(results)}
         self.slots = tuple(dict.fromkeys([*self.wanted, *dirty]))
+        floats = (j for j in bumped if facts.tensors[j].dtype.is_floating_point)
+        self.without_history = tuple(j for j in floats if j not in views)
         self.leaves_written = tuple(j for j in results if j in self.wanted)
 
     def _judge_stores(self, plan, facts):
@@ -327,11 +330,21 @@ class Execution:
         except Exception as error:
             self._blame_upstream(upstream, error)
             raise
-        inputs = backward.plan.inputs
-        results = [gradients[i] if i in inputs else None for i in self.slots]
+        results = [self._gradient(i, gradients) for i in self.slots]
         for i in self.based:
             results.append(gradients.get((BASE, i)))
         return tuple(results)
+
+    def _gradient(self, argument: int, gradients) -> torch.Tensor | None:
+        """Return the gradient of an argument: zeros if it has no influence on what was asked for,
+        None if it is not wanted.
+        """
+        if argument not in self.wanted:
+            return None
+        if argument in gradients:
+            return gradients[argument]
+        tensor = self.facts.tensors[argument]
+        return torch.zeros(tensor.shape, dtype=tensor.dtype, device=self.facts.device)
 
     def _seen(self, saved) -> list:
         """Return saved tensors, with the argument itself in place of its whole storage."""

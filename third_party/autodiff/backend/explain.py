@@ -114,6 +114,7 @@ class _Explanation:
             lines.append(f"  {names[i]} is copied before the launch, which overwrites it")
         lines += [self._read(read) for read in self._reads]
         lines += [self._inactive_line(entry) for entry in self._inactive]
+        lines += self._without_history()
         if verbose:
             lines.append("  what was tried:")
             lines += [f"    {remark.line()}" for remark in self._remarks]
@@ -345,11 +346,22 @@ class _Explanation:
             return f"  reads back: {name}, which the forward has stored (at {places})"
         return f"  reads again: {name} (as at {places})"
 
+    def _without_history(self) -> list[str]:
+        history = self._plan.history
+        # Without a launch, any input may have one.
+        known = self._plan.with_history(self._wanted or {i for s in history.values() for i in s})
+        return [
+            f"  {self._names[j]} has no history: no float that requires a gradient reaches it, "
+            "other than through comparisons and integers"
+            for j in history
+            if j not in known
+        ]
+
     def _inactive_line(self, entry) -> str:
         reasons = {
             "integer": "it holds integers",
             "unwanted": "none was asked for (requires_grad is False)",
-            "independent": "no output with an upstream gradient depends on it",
+            "independent": "no output with an upstream gradient depends on it, so it is zero",
         }
         argument, reason = entry["argument"], entry["reason"]
         # The backward may have dropped an argument that it does not store to.

@@ -243,7 +243,7 @@ class ExportedLaunch:
         needed = {g.argument for g in self.plan.gradients} | self.plan.cotangents()
         launch = self.plan.launch
         checks = (*self.plan.checks, *(launch.checks if launch is not None else ()))
-        needed |= {check.argument for check in checks}
+        needed |= {check.argument for check in checks} | self.without_influence
         return sorted(needed | self._seen_by_sizes | {*self.execution.kept})
 
     @cached_property
@@ -399,9 +399,13 @@ class ExportedLaunch:
 
     @cached_property
     def returned(self) -> tuple[int, ...]:
-        """The outputs that have gradients."""
-        tensors = self.facts.tensors
-        return tuple(j for j in self.plan.outputs if tensors[j].dtype.is_floating_point)
+        """The outputs that have a history."""
+        return tuple(j for j in self.plan.outputs if j in self.execution.position)
+
+    @cached_property
+    def without_influence(self) -> set[int]:
+        """The arguments that require a gradient, and have zeros."""
+        return {*self.execution.wanted} - {*self.plan.inputs}
 
     @property
     def grids(self) -> list[str]:

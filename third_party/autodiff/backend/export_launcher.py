@@ -192,7 +192,8 @@ class Launcher:
                 own.say("require_no_part", f'"{spec.names[i]}"', self.of.variables[i])
         for i in spec.pointers:
             if facts.tensors[i].dtype.is_floating_point and i not in self.of.execution.wanted:
-                if i not in self.of.plan.outputs:
+                # Outputs with a history may have one before.
+                if i not in self.of.returned:
                     own.say("require_no_gradient", f'"{spec.names[i]}"', self.of.variables[i])
         entries = [f'"{spec.names[i]}": {self.of.variables[i]}' for i in spec.pointers]
         written = tuple_of(f'"{spec.names[i]}"' for i in self.of.plan.outputs)

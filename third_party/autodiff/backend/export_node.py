@@ -34,7 +34,10 @@ class Node:
         upstream = [f"`{names[j]}`" for j in self.of.returned if j in self.of.plan.cotangents()]
         refused = [f"`{names[j]}`" for j in self.of.returned if self.of.has_no_backward_for(j)]
         source = f"those of {', '.join(upstream)}" if upstream else "nothing that it writes"
-        words += f"The gradients of {inputs} come from {source}."
+        words += f"The gradients of {inputs} come from {source}." if inputs else ""
+        if self.of.without_influence:
+            zeros = ", ".join(f"`{names[i]}`" for i in sorted(self.of.without_influence))
+            words += f" No gradient reaches {zeros}: zeros are returned."
         if refused:
             words += f" A gradient of {', '.join(refused)} is an AssertionError."
         self._name_operands()
@@ -191,7 +194,8 @@ class Node:
     def _backward(self) -> list[str]:
         """Return the first lines of the backward."""
         upstream = [self._operand("cotangent", j) for j in self.of.returned]
-        told = ", ".join(self.of.spec.names[i] for i in self.of.plan.inputs)
+        arguments = sorted({*self.of.plan.inputs} | self.of.without_influence)
+        told = ", ".join(self.of.spec.names[i] for i in arguments)
         lines = [
             "    @staticmethod",
             "    @torch.autograd.function.once_differentiable",
@@ -326,6 +330,9 @@ class Node:
         summed = {i for group in groups.values() for i in group}
         shadows = {s.argument: s for s in self.of.backward.shadows}
         for i in range(len(self.of.spec.names)):
+            if i in self.of.without_influence:
+                results.append(f"{self.of.layouts[i]}.zeros()")
+                continue
             if i not in plan.inputs or i not in self.of.execution.slots:
                 results.append("None")
                 continue

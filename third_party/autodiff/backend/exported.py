@@ -296,6 +296,10 @@ class Layout(NamedTuple):
         """Return memory with the same layout, extended to a span around the tensor."""
         return allocate(self.shape, self.strides, span, dtype, self.device, zero)
 
+    def zeros(self) -> torch.Tensor:
+        """Return the gradient of a tensor without influence."""
+        return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+
     def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
         """Return an upstream gradient in the layout that kernels read; None is zero."""
         if gradient is None:

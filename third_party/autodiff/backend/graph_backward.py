@@ -28,7 +28,7 @@ def describe(node) -> None:
     _define()
     execution = node.execution
     # A view's base may get a gradient, too, but its layout is not known here.
-    inputs = () if execution.based else execution.backward.plan.inputs
+    inputs = () if execution.based else execution.wanted
     node.has_gradient = tuple(i in inputs for i in execution.slots)
     found = [execution.facts.tensors[i] for i in execution.slots if i in inputs]
     # PyTorch 2.11 turns a list of types into numbers.

@@ -29,7 +29,9 @@ class Recorded(torch.autograd.Function):
             found = _of_kernels(ctx, operator, inlined, numbers, tensors)
         ctx.backward_of, written = found
         ctx.count = len(tensors)
-        ctx.mark_non_differentiable(*(t for t in written if not t.is_floating_point()))
+        outputs = zip(operator.outputs, written, strict=True)
+        with_history = operator.with_history(wanted)
+        ctx.mark_non_differentiable(*(t for n, t in outputs if n not in with_history))
         return tuple(written)
 
     @staticmethod

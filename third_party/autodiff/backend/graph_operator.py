@@ -84,7 +84,7 @@ class LaunchOperator:
         self.state = self._state()
         self._inlined: dict = {}
         self.runs = Runs(self.state.spec.name)
-        self._plan = plan = self.state.plan_of_everything()
+        self._plan = plan = self._plan_of_launches()
         places = self.places(self.state)
         self.outputs = tuple(places[j] for j in plan.outputs)
         # The tensors whose contents the kernel reads.
@@ -110,6 +110,19 @@ class LaunchOperator:
         arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
         launch = resolver.resolve((), {**arguments, **self._options}, (1, 1, 1))
         return KernelState.of(launch.kernel, launch.function, resolver.options)
+
+    def _plan_of_launches(self):
+        """Return a plan that says what launches read and write.
+
+        Which inputs are wanted is not known here: of all of them, there may be no gradient.
+        """
+        self._is_differentiable = True
+        try:
+            return self.state.plan_of_floats()
+        except AutodiffError:
+            plan = self.state.plan_of_floats(wanted=())
+            self._is_differentiable = False
+            return plan
 
     def define(self) -> None:
         """Register the operators with PyTorch."""
@@ -329,8 +342,7 @@ class LaunchOperator:
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Launch the operator with autograd history, if gradients are wanted."""
         wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
-        passes = any(tensors[n].is_floating_point() for n in self.outputs)
-        if not (wanted and passes and torch.is_grad_enabled()):
+        if not (torch.is_grad_enabled() and self.with_history(wanted)):
             with torch._C._AutoDispatchBelowAutograd():
                 return self.operator(tensors, ints, floats, grids)
         if not torch._C._len_torch_dispatch_stack():
@@ -338,11 +350,25 @@ class LaunchOperator:
         numbers = tuple(ints), tuple(floats), tuple(grids)
         return list(Recorded.apply(self, numbers, wanted, *tensors))
 
+    def _given_to(self, places) -> tuple[int, ...]:
+        """Return the arguments for which a launch is given some of its tensors."""
+        return tuple(i for i, place in self.places(self.state).items() if place in places)
+
+    def with_history(self, wanted) -> set[int]:
+        """Return the numbers of outputs that have a history if the tensors `wanted` have one.
+
+        Raises an `AutodiffError` if there is no gradient of these.
+        """
+        places, arguments = self.places(self.state), self._given_to(wanted)
+        found = {places[j] for j in self._plan.with_history(arguments)}
+        if found and not self._is_differentiable:
+            self.state.handle(self.state.ask(arguments))
+        return found
+
     def held(self, wanted) -> Held:
         """Return which tensors a graph keeps for the gradients of the tensors that are `wanted`."""
-        places = self.places(self.state)
-        arguments = tuple(i for i, place in places.items() if place in wanted)
-        return Held.of(self.state.handle(self.state.ask(arguments)).plan, places)
+        plan = self.state.handle(self.state.ask(self._given_to(wanted))).plan
+        return Held.of(plan, self.places(self.state))
 
     def _keep(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
         """Launch; returns the outputs, and what the backward needs and the graph does not hold."""
@@ -358,7 +384,7 @@ class LaunchOperator:
                 t.detach().requires_grad_() if n in wanted else t for n, t in enumerate(tensors)
             ]
             written = self.eager(leaves, ints, floats, grids)
-        node = next(t.grad_fn for t in written if t.is_floating_point())
+        node = next(t.grad_fn for t in written if t.requires_grad)
         kept = keep(self, node, Held(tuple(before), tuple(after)))
         return [*(t.detach() for t in written), *kept]
 

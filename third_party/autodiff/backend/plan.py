@@ -53,6 +53,10 @@ class Argument:
     def is_pointer(self) -> bool:
         return self.type.startswith("ptr<")
 
+    @property
+    def points_to_floats(self) -> bool:
+        return self.type.startswith(("ptr<f", "ptr<bf"))
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -254,6 +258,8 @@ class Plan:
     arguments: tuple[Argument, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    # For each output of floats, the arguments whose floats reach what is stored.
+    history: dict[int, frozenset[int]]
     snapshots: tuple[int, ...]
     buffers: tuple[Buffer, ...]
     gradients: tuple[Gradient, ...]
@@ -319,6 +325,15 @@ class Plan:
         """Return the outputs whose upstream gradient the backward reads."""
         read = {i for k in self.backward for kind, i in k.operands if kind == "cotangent"}
         return frozenset(read | {g.argument for g in self.gradients if g.init == "cotangent"})
+
+    def with_history(self, wanted) -> tuple[int, ...]:
+        """Return the outputs that have a history in autograd after a launch.
+
+        Floats of a `wanted` argument reach them, or they are wanted: what an output held before,
+        and its history, may in part still be there.
+        """
+        known = {*wanted}
+        return tuple(j for j, inputs in self.history.items() if j in known or inputs & known)
 
     def used_arguments(self) -> frozenset[int]:
         """Return the scalar arguments that sizes, grids and checks depend on."""
@@ -495,6 +510,14 @@ def load(text: str) -> Plan:
         counting = _kernel(counting, arguments, (), (), ())
         kinds = {kind for kind, _ in counting.operands} - {*bounds.OPERANDS}
         require(kinds <= {"argument", "counters"}, "the counting kernel reads what is not there")
+    history = {}
+    for entry in get(data, "history", list):
+        output = number_below(get(entry, "argument", int), len(arguments), "output")
+        reaching = (number_below(i, len(arguments), "input") for i in get(entry, "inputs", list))
+        history[output] = frozenset(reaching)
+    outputs = pointers("outputs")
+    floats = {j for j in outputs if arguments[j].points_to_floats}
+    require(history.keys() == floats, f"the history of outputs {sorted(floats)} is not known")
     launch = data.get("launch")
     steps = get(data, "next", list, [])
     require(all(isinstance(step, list) for step in steps), f"malformed steps {steps!r}")
@@ -502,7 +525,8 @@ def load(text: str) -> Plan:
         kernel=get(data, "kernel", str),
         arguments=arguments,
         inputs=inputs,
-        outputs=pointers("outputs"),
+        outputs=outputs,
+        history=history,
         snapshots=pointers("snapshots"),
         buffers=tuple(buffers),
         gradients=tuple(gradients),

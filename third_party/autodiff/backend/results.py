@@ -63,17 +63,24 @@ def note_wanted() -> None:
         _thread.watch.was_wanted = True
 
 
+def note_without_history(tensors) -> None:
+    """Note tensors that a launch with a node has written, and that no gradient comes from."""
+    if _thread.watch is not None:
+        _thread.watch.without_history += tensors
+
+
 class Watch:
     """Observes the launches that a stub makes, as a context.
 
     `witnesses` are those of launches that can be differentiated. There may be none though a
-    gradient `was_wanted`: then no output depends on the tensor.
+    gradient `was_wanted`: then no output depends on the tensor. Such outputs of other launches are
+    `without_history`.
     """
 
-    __slots__ = ("_before", "witnesses", "was_wanted")
+    __slots__ = ("_before", "witnesses", "was_wanted", "without_history")
 
     def __enter__(self):
-        self.witnesses, self.was_wanted = [], False
+        self.witnesses, self.was_wanted, self.without_history = [], False, []
         self._before, _thread.watch = _thread.watch, self
         return self
 
@@ -82,6 +89,7 @@ class Watch:
         if self._before is not None:
             self._before.witnesses += self.witnesses
             self._before.was_wanted |= self.was_wanted
+            self._before.without_history += self.without_history
 
 
 def call(stub, kernel, args, kwargs):
@@ -114,8 +122,8 @@ def _written(witnesses) -> str:
     """Return which arguments of which kernels were written, in words."""
     found = {}
     for seen in witnesses:
-        spec, plan = seen.execution.state.spec, seen.execution.backward.plan
-        names = ", ".join(repr(spec.names[j]) for j in plan.outputs)
+        spec = seen.execution.state.spec
+        names = ", ".join(repr(spec.names[j]) for j in seen.execution.position)
         found[f"what kernel {spec.name!r} wrote to {names}"] = None
     return " and ".join(found)
 
@@ -136,6 +144,9 @@ def refuse_lost(stub, name: str, launched: bool, watch: Watch, given, result) ->
         return
     own = {id(tensor) for tensor in _tensors(given)}
     if any(t.requires_grad and not (witnesses and id(t) in own) for t in floats):
+        return
+    constant = {tensor.untyped_storage()._cdata for tensor in watch.without_history}
+    if any(t.untyped_storage()._cdata in constant for t in floats):
         return
     way_out = "Where no gradient is wanted, call it under torch.no_grad()"
     if witnesses:

@@ -13,7 +13,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .grafts import Graft, graft
 from .once import refuse_second
-from .results import witness
+from .results import note_without_history, witness
 from .specialize import Resolver
 from .state import KernelState
 from .tracers import outside_of_dynamo, refuse_proxy
@@ -150,6 +150,7 @@ def start(resolved, options):
         inputs.append(leaves[i]._base)
     name = state.spec.name
     results = _node(_Launch, name).apply(call, *inputs)
+    note_without_history(leaves[j] for j in execution.without_history)
     if execution.views:
         views = tuple([leaves[j] for j in execution.views])
         graft(views, results[len(execution.dirty) :], _node(Graft, name))

@@ -241,10 +241,20 @@ class KernelState:
 
     def plan_of_everything(self):
         """Return the plan for all inputs and outputs, for display."""
-        handle = self.handle(self.ask(None, deterministic=self._atomics == FORBIDDEN))
-        if not handle.plan.inputs or not handle.plan.backward:
-            raise AutodiffError(
-                f"kernel {self.spec.name!r} has nothing to differentiate: no floating-point "
-                "argument that it stores to depends on one that it loads"
-            )
-        return handle.plan
+        plan = self.plan_of_floats()
+        if not plan.inputs or not plan.backward:
+            raise self._nothing()
+        return plan
+
+    def plan_of_floats(self, wanted=None):
+        """Return the plan for all outputs, if any of these holds floats, and may have a history."""
+        plan = self.handle(self.ask(wanted, deterministic=self._atomics == FORBIDDEN)).plan
+        if not plan.history:
+            raise self._nothing()
+        return plan
+
+    def _nothing(self) -> AutodiffError:
+        return AutodiffError(
+            f"kernel {self.spec.name!r} has nothing to differentiate: no floating-point "
+            "argument that it stores to depends on one that it loads"
+        )

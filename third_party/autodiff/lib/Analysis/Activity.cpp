@@ -1,6 +1,7 @@
 //===- Activity.cpp - Which values carry a derivative ---------------------===//
 #include "autodiff/Analysis/Activity.h"
 
+#include "autodiff/Analysis/FloatFlow.h"
 #include "autodiff/Analysis/MathFunctions.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Synchronization.h"
@@ -25,64 +26,10 @@ static bool stopsDerivative(Operation *op) {
          (residual && residual.getConstant());
 }
 
-/// Whether `op` shifts the mantissa out of the bits of a float, to which
-/// constants may have been added or masks applied. The rest, sign and exponent,
-/// is piecewise constant, like floor(log₂ x).
-static bool takesExponent(Operation *op) {
-  APInt amount, ignored;
-  if (!isa<arith::ShRUIOp, arith::ShRSIOp>(op) ||
-      !matchPattern(op->getOperand(1), m_ConstantInt(&amount)))
-    return false;
-  Operation *source = op->getOperand(0).getDefiningOp();
-  while (source) {
-    bool isWidened = isa<arith::ExtUIOp, arith::ExtSIOp>(source);
-    bool isOffset =
-        isa<arith::AddIOp, arith::SubIOp, arith::AndIOp, arith::OrIOp,
-            arith::XOrIOp>(source) &&
-        matchPattern(source->getOperand(1), m_ConstantInt(&ignored));
-    if (!isWidened && !isOffset)
-      break;
-    source = source->getOperand(0).getDefiningOp();
-  }
-  if (!isa_and_nonnull<triton::BitcastOp, arith::BitcastOp>(source))
-    return false;
-  auto type = dyn_cast<FloatType>(getElementTypeOrSelf(source->getOperand(0)));
-  // The width includes the leading one, which is not stored.
-  return type && amount.uge(type.getFPMantissaWidth() - 1);
-}
-
-/// Whether `op` passes the bits of the float `operand` on to an integer. Its
-/// derivative would be lost there, so bits are followed until they become a
-/// float again. A library function or assembly may do this unless its rule says
-/// otherwise.
-static bool passesBits(Operation *op, Value operand) {
-  if (!isDifferentiable(operand.getType()))
-    return !isa<arith::CmpIOp>(op) && !takesExponent(op);
-  if (isa<triton::ExternElementwiseOp, triton::ElementwiseInlineAsmOp>(op))
-    return !isPiecewiseConstant(op);
-  return isa<triton::BitcastOp, arith::BitcastOp>(op);
-}
-
 /// Whether a derivative may flow through `op` from `operand` to `result`.
 static bool passesOn(Operation *op, Value operand, Value result) {
   return isDifferentiable(result.getType()) ? !stopsDerivative(op)
                                             : passesBits(op, operand);
-}
-
-/// The values that `op` computes with: its operands, and those from outside
-/// that its combine function or map uses.
-static SmallVector<Value> getInputs(Operation *op) {
-  if (op->getNumRegions() == 0)
-    return op->getOperands();
-  llvm::SetVector<Value> inputs;
-  getUsedValuesDefinedAbove(op->getRegions(), inputs);
-  inputs.insert_range(op->getOperands());
-  return inputs.takeVector();
-}
-
-static bool isFloatTensor(BlockArgument argument) {
-  return isPointer(argument.getType()) &&
-         isDifferentiable(getPointee(argument.getType()));
 }
 
 /// The float tensors that `kernel` accesses with one of `AccessOps`.
@@ -243,7 +190,7 @@ void Activity::propagateVaried() {
         return;
       if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
         changed |= markVaried(op->getResult(0));
-      for (Value operand : getInputs(op))
+      for (Value operand : getComputedWith(op))
         for (Value result : op->getResults())
           if (passesOn(op, operand, result))
             flow(operand, result);
@@ -274,7 +221,7 @@ void Activity::propagateUseful() {
         return;
       }
       for (Value result : op->getResults())
-        for (Value operand : getInputs(op))
+        for (Value operand : getComputedWith(op))
           if (passesOn(op, operand, result))
             flow(operand, result);
     });

@@ -122,6 +122,7 @@ static void addNormalize(Passes &passes, const Request &request) {
   passes.add(createNormalize());
   passes.addToKernels(createMarkMiscomputed());
   passes.add(createLinkRules());
+  passes.add(createMarkHistory());
   passes.add(createSinkStores());
   passes.add(createForwardStores());
   passes.add(createBoundLoops());

@@ -3,6 +3,7 @@
 
 #include "Explain.h"
 #include "PlanJson.h"
+#include "autodiff/Analysis/FloatFlow.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -58,6 +59,7 @@ private:
   Array describeGradients();
   Array describeChecks();
   Array describeHazards();
+  Array describeHistory();
   Array findSnapshots();
   void describeRearrangement(Object &description);
 
@@ -224,6 +226,17 @@ Array PlanPrinter::describeHazards() {
   return hazards;
 }
 
+Array PlanPrinter::describeHistory() {
+  Array list;
+  if (auto outputs = primal->getAttrOfType<ArrayAttr>(kHistoryAttr))
+    for (auto output : outputs.getAsRange<DictionaryAttr>())
+      list.push_back(Object{
+          {"argument", output.getAs<IntegerAttr>("argument").getInt()},
+          {"inputs",
+           Array(output.getAs<DenseI32ArrayAttr>("inputs").asArrayRef())}});
+  return list;
+}
+
 /// The arguments that the forward overwrites, and whose old content the
 /// backward reads.
 Array PlanPrinter::findSnapshots() {
@@ -286,6 +299,7 @@ llvm::json::Value PlanPrinter::print() {
       {"arguments", std::move(arguments)},
       {"inputs", std::move(inputs)},
       {"outputs", std::move(outputs)},
+      {"history", describeHistory()},
       {"snapshots", findSnapshots()},
       {"hazards", describeHazards()},
       {"buffers", std::move(buffers)},

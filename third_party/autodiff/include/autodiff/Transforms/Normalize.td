@@ -70,6 +70,16 @@ def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp", ["Kernel
   }];
 }
 
+def MarkHistory : AutodiffPass<"autodiff-mark-history", "::mlir::ModuleOp", RewritesKernel> {
+  let summary = "note which inputs' floats reach which outputs";
+  let description = [{
+    In PyTorch, a tensor has a history if floats of a tensor with a history
+    reach it other than through comparisons and integers. `autodiff.history`
+    says so of what the kernel stores. It is about the kernel as the user wrote
+    it: later passes drop terms that are zero, such as 0·x, which has a history.
+  }];
+}
+
 def ForwardStores : AutodiffPass<"autodiff-forward-stores", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "forward stored values to loads of the same pointers";
   let description = [{
