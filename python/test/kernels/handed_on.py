@@ -154,8 +154,9 @@ def bounds_kernel(x_ptr, table_ptr, flag_ptr, begin_ptr, y_ptr, B: tl.constexpr)
 
 def bounds(kernel, x, lengths):
     programs = lengths.numel()
-    flag = torch.zeros(programs + 1, dtype=torch.int32, device=x.device)
-    begin = torch.full_like(flag, 10**6)
+    # Parts of one workspace do not overlap.
+    flag, begin = torch.zeros(2, programs + 1, dtype=torch.int32, device=x.device)
+    begin.fill_(10**6)
     flag[0], begin[0] = 1, 0
     y = poisoned((programs, x.shape[1]), x)
     kernel[(programs,)](x, lengths, flag, begin, y, x.shape[1])
@@ -171,6 +172,56 @@ def bounds_reference(x, lengths):
         rows.append((part**2).sum(0) * (3 if end % 2 == 0 else 1))
         begin = end
     return torch.stack(rows)
+
+
+@triton.jit
+def asked_kernel(x_ptr, flag_ptr, count_ptr, y_ptr, B: tl.constexpr, HOW: tl.constexpr):
+    """Who asks once, without a loop, may see what others have stored, or not."""
+    p = tl.program_id(0)
+    lanes = tl.arange(0, B)
+    if HOW == "branch":
+        place = p
+        if tl.atomic_add(flag_ptr + p, 0) == 1:
+            place = tl.load(count_ptr + p)
+    else:
+        ready = tl.atomic_add(flag_ptr + p, 0)
+        place = tl.load(count_ptr + p)
+        place = tl.where(ready == 1, place, p)
+    tl.store(count_ptr + p + 1, tl.num_programs(0) - 2 - p)
+    announce(flag_ptr + p + 1)
+    x = tl.load(x_ptr + place * B + lanes)
+    tl.store(y_ptr + p * B + lanes, x * x * (place + 1))
+    tl.store(y_ptr + tl.num_programs(0) * B + p, place.to(y_ptr.dtype.element_ty))
+
+
+def asked(kernel, x, HOW="branch"):
+    """Also return the places that the programs have found."""
+    programs = x.shape[0]
+    flag, count = torch.zeros(2, programs + 1, dtype=torch.int32, device=x.device)
+    y = torch.empty(x.numel() + programs, dtype=x.dtype, device=x.device)
+    kernel[(programs,)](x, flag, count, y, x.shape[1], HOW)
+    return y
+
+
+@triton.jit
+def two_names_kernel(x_ptr, flag_ptr, seen_ptr, count_ptr, y_ptr, B: tl.constexpr):
+    """What is stored under one name is loaded under another."""
+    p = tl.program_id(0)
+    lanes = tl.arange(0, B)
+    wait_for(flag_ptr + p, "volatile")
+    before = tl.load(seen_ptr + p)
+    tl.store(count_ptr + p + 1, before + 1)
+    announce(flag_ptr + p + 1)
+    x = tl.load(x_ptr + p * B + lanes)
+    tl.store(y_ptr + before * B + lanes, x * x)
+
+
+def two_names(kernel, x):
+    flag, count = torch.zeros(2, x.shape[0] + 1, dtype=torch.int32, device=x.device)
+    flag[0] = 1
+    y = torch.empty_like(x)
+    kernel[(x.shape[0],)](x, flag, count, count, y, x.shape[1])
+    return y
 
 
 @triton.jit

@@ -73,6 +73,31 @@ def test_probing(device):
     torch.testing.assert_close(gradient, 3 * x**2 * upstream[place])
 
 
+@pytest.mark.parametrize("how", ["branch", "select"])
+def test_asked_once(device, how):
+    """No loop waits, and yet others decide: a program finds one place or another."""
+    x = random_tensor(6, 16, device=device, dtype=torch.float64)
+    y = differentiated(handed_on.asked_kernel, handed_on.asked)(x, how)
+    y, place = y[:-6].view(6, 16), y[-6:].detach().long()
+    truth = x[place] ** 2 * (place[:, None] + 1)
+    torch.testing.assert_close(y, truth)
+    if gradients.FORWARD_ONLY:
+        return
+    upstream = torch.randn_like(truth)
+    (ours,), (theirs,) = (torch.autograd.grad(r, x, upstream) for r in (y, truth))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_one_tensor_under_two_names(device):
+    x = random_tensor(4, 16, device=device)
+    op = differentiated(handed_on.two_names_kernel, handed_on.two_names)
+    if gradients.FORWARD_ONLY:
+        op(x)
+        return
+    with pytest.raises(ValueError, match="'count_ptr' and 'seen_ptr' .* share memory"):
+        op(x)
+
+
 def test_a_float_without_a_history(device):
     """A float that depends on no differentiated input is recorded, as an integer is."""
     x = random_tensor(64, device=device, dtype=torch.float32)

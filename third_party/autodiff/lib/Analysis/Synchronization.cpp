@@ -23,12 +23,15 @@ static SmallVector<Value> getDeciding(Operation *op) {
 }
 
 void Synchronization::collectFlow(triton::FuncOp kernel) {
-  auto flow = [&](Value from, Value to) { sources[to].push_back(from); };
+  auto flow = [&](Value from, Value to) {
+    sources[to].push_back(from);
+    dependents[from].push_back(to);
+  };
   kernel.getBody().walk([&](Operation *op) {
     if (!followFlow(op, flow)) {
-      SetVector<Value> used = getUsedValues(op);
-      for (Value result : op->getResults())
-        llvm::append_range(sources[result], used);
+      for (Value used : getUsedValues(op))
+        for (Value result : op->getResults())
+          flow(used, result);
       return;
     }
     for (Value value : getDeciding(op)) {
@@ -40,13 +43,26 @@ void Synchronization::collectFlow(triton::FuncOp kernel) {
   });
 }
 
-SetVector<Value> Synchronization::collectSources(Value value) const {
+/// What is reached from `value`, itself too.
+static SetVector<Value>
+follow(Value value, const llvm::DenseMap<Value, SmallVector<Value>> &next) {
   SetVector<Value> found;
   found.insert(value);
-  for (unsigned next = 0; next < found.size(); ++next)
-    if (auto it = sources.find(found[next]); it != sources.end())
+  for (unsigned number = 0; number < found.size(); ++number)
+    if (auto it = next.find(found[number]); it != next.end())
       found.insert_range(it->second);
   return found;
+}
+
+SetVector<Value> Synchronization::collectSources(Value value) const {
+  return follow(value, sources);
+}
+
+/// Whether something is computed from what `read` returns and from a signal: if
+/// the signal says that nothing is there yet, it may leave that out.
+bool Synchronization::meetsDecision(Operation *read) const {
+  return llvm::any_of(follow(read->getResult(0), dependents),
+                      [&](Value value) { return decided.contains(value); });
 }
 
 /// Whether `loop` itself stores to what `load` loads: then it waits for nobody.
@@ -72,17 +88,28 @@ void Synchronization::findPolls(triton::FuncOp kernel) {
   });
 }
 
-/// Whether a program may see by `op` how far other programs have come.
-bool Synchronization::isSignal(Operation *op) const {
+/// Whether `op` asks what memory holds just now, and the answer is used.
+static bool asksAgain(Operation *op) {
   if (op->use_empty())
     return false;
   if (auto load = dyn_cast<triton::LoadOp>(op))
-    return load.getIsVolatile() ||
-           load.getCache() == triton::CacheModifier::CV ||
-           polling.contains(op);
+    return load.getIsVolatile() || load.getCache() == triton::CacheModifier::CV;
   if (isa<triton::ElementwiseInlineAsmOp, triton::ExternElementwiseOp>(op))
     return !isMemoryEffectFree(op);
   return isa<triton::AtomicRMWOp, triton::AtomicCASOp>(op);
+}
+
+/// Whether a program may see by `op` how far other programs have come. By
+/// floats that nothing is decided by it does not.
+bool Synchronization::isSignal(Operation *op) const {
+  if (polling.contains(op))
+    return true;
+  return asksAgain(op) &&
+         llvm::any_of(op->getResults(), [&](Value result) {
+           return llvm::any_of(follow(result, dependents), [](Value value) {
+             return !isDifferentiable(value.getType());
+           });
+         });
 }
 
 void Synchronization::findSpins(triton::FuncOp kernel) {
@@ -108,26 +135,19 @@ void Synchronization::findSpins(triton::FuncOp kernel) {
 
 /// Finds what depends on signals.
 void Synchronization::decide(triton::FuncOp kernel) {
-  llvm::DenseMap<Value, SmallVector<Value>> dependents;
-  for (auto &[value, from] : sources)
-    for (Value source : from)
-      dependents[source].push_back(value);
-  SmallVector<Value> pending;
   kernel.walk([&](Operation *op) {
-    if (isSignal(op))
-      llvm::append_range(pending, op->getResults());
+    if (!isSignal(op))
+      return;
+    signals.push_back(op);
+    for (Value result : op->getResults())
+      decided.insert_range(follow(result, dependents));
   });
-  while (!pending.empty()) {
-    Value value = pending.pop_back_val();
-    if (decided.insert(value).second)
-      llvm::append_range(pending, dependents.lookup(value));
-  }
 }
 
 Synchronization::Synchronization(triton::FuncOp kernel) {
   bool mayWait = kernel
                      .walk([&](Operation *op) {
-                       return isa<scf::WhileOp>(op) || isSignal(op)
+                       return isa<scf::WhileOp>(op) || asksAgain(op)
                                   ? WalkResult::interrupt()
                                   : WalkResult::advance();
                      })
@@ -153,21 +173,28 @@ bool Synchronization::anyDecided(ValueRange values) const {
                       [&](Value value) { return decided.contains(value); });
 }
 
+/// Whether `read` may run after one of `earlier`.
+static bool mayFollow(Operation *read, ArrayRef<Operation *> earlier) {
+  return llvm::any_of(earlier, [&](Operation *op) {
+    bool isHidden = op->getBlock() != read->getBlock() &&
+                    mutation::isMade("synchronization:waits in branches");
+    return mayRunAfter(read, op) && !isHidden;
+  });
+}
+
 bool Synchronization::orders(Operation *read) const {
-  if (decided.empty())
+  if (signals.empty())
     return false;
   if (anyDecided(read->getOperands()))
     return true;
   for (Operation *op = read; !isa<triton::FuncOp>(op); op = op->getParentOp())
     if (anyDecided(getDeciding(op)))
       return true;
-  return llvm::any_of(waits, [&](Operation *wait) {
-    bool isHidden = wait->getBlock() != read->getBlock() &&
-                    mutation::isMade("synchronization:waits in branches");
-    return mayRunAfter(read, wait) && !isHidden;
-  });
+  return mayFollow(read, waits) ||
+         (mayFollow(read, signals) && meetsDecision(read));
 }
 
 bool Synchronization::observes(Operation *read) const {
-  return isSignal(read) || polls.contains(read) || orders(read);
+  return isSignal(read) || polls.contains(read) || orders(read) ||
+         mayFollow(read, signals);
 }

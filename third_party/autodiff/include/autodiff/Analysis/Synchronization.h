@@ -29,7 +29,8 @@ public:
   /// The outermost spin that `op` is, or is in; null if there is none.
   Operation *findSpin(Operation *op) const;
 
-  /// Whether other programs decide if `read` happens, or when.
+  /// Whether other programs decide if `read` happens, or when, or if what it
+  /// reads counts.
   bool orders(Operation *read) const;
 
   /// Whether `read`, a load or an atomic operation, may see what other programs
@@ -42,19 +43,21 @@ private:
   void findSpins(triton::FuncOp kernel);
   void decide(triton::FuncOp kernel);
   llvm::SetVector<Value> collectSources(Value value) const;
+  bool meetsDecision(Operation *read) const;
   bool isSignal(Operation *op) const;
   bool isDecided(Operation *op) const;
   bool anyDecided(ValueRange values) const;
 
-  /// The values that each value is computed from, or whose choice it is.
-  llvm::DenseMap<Value, SmallVector<Value>> sources;
+  /// The values that each value is computed from, or whose choice it is, and
+  /// the other way round.
+  llvm::DenseMap<Value, SmallVector<Value>> sources, dependents;
   /// Loads in a `while` loop that its condition depends on, and those of them
   /// that read memory which the kernel writes.
   llvm::DenseSet<Operation *> polls, polling;
   llvm::DenseSet<Operation *> spins;
-  /// Operations after which a program may see what others have stored: loops
-  /// with signals.
-  SmallVector<Operation *> waits;
+  /// Operations after which a program may see what others have stored, and
+  /// loops with such operations.
+  SmallVector<Operation *> signals, waits;
   /// Values that depend on other programs: results of signals, and what is
   /// computed from them.
   llvm::DenseSet<Value> decided;
