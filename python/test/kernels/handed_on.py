@@ -78,7 +78,7 @@ def packing(kernel, x, WAIT="add", PLACE="branch", dtype=torch.int32, B=16):
     flag = torch.zeros(programs + 1, dtype=torch.int32, device=x.device)
     flag[0] = 1
     # Elements that are counted later are not there yet.
-    count = torch.full((programs + 1,), -(10**6), dtype=dtype, device=x.device)
+    count = torch.full((programs + 1,), 77, dtype=dtype, device=x.device)
     count[0] = 0
     y = torch.zeros_like(x)
     kernel[(programs,)](x, flag, count, y, x.numel(), B, WAIT, PLACE)

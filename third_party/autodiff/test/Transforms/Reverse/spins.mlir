@@ -3,13 +3,14 @@
 // The forward waits, and saves what it has read. No other kernel waits.
 // CHECK-LABEL: tt.func @packed_fwd(
 // CHECK: scf.while
+// CHECK: scf.yield
 // CHECK: %[[POSITION:.+]] = tt.load
 // CHECK: tt.store {{.+}}, %[[POSITION]]
-// CHECK: tt.atomic_rmw exch
+// CHECK: tt.atomic_rmw exch, acq_rel
 // CHECK-LABEL: tt.func @packed_bwd(
 // CHECK-NOT: scf.while
 // CHECK-NOT: isVolatile
-// CHECK-NOT: atomic_rmw exch
+// CHECK-NOT: acq_rel
 // CHECK: tt.return
 tt.func @packed(%flag: !tt.ptr<i32>, %count: !tt.ptr<i32>, %px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %c0 = arith.constant 0 : i32
