@@ -104,8 +104,7 @@ static bool asksAgain(Operation *op) {
 bool Synchronization::isSignal(Operation *op) const {
   if (polling.contains(op))
     return true;
-  return asksAgain(op) &&
-         llvm::any_of(op->getResults(), [&](Value result) {
+  return asksAgain(op) && llvm::any_of(op->getResults(), [&](Value result) {
            return llvm::any_of(follow(result, dependents), [](Value value) {
              return !isDifferentiable(value.getType());
            });
@@ -119,7 +118,8 @@ void Synchronization::findSpins(triton::FuncOp kernel) {
     bool hasSignal = loop->walk([&](Operation *op) {
                            return isSignal(op) ? WalkResult::interrupt()
                                                : WalkResult::advance();
-                         }).wasInterrupted();
+                         })
+                         .wasInterrupted();
     if (!hasSignal)
       return;
     waits.push_back(loop);

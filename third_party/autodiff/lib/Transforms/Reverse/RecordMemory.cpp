@@ -2,9 +2,10 @@
 //
 // A backward cannot compute again what a kernel loads from memory that it
 // changes, nor what an atomic operation returns, nor what comes of a loop that
-// waits for other programs. Such a value is pushed where it appears, with a number that counts the executions of its block: a counter
-// that the loops and branches around it carry. Decisions (Decisions.h) in loops
-// and branches are pushed, too; others are residuals.
+// waits for other programs. Such a value is pushed where it appears, with a
+// number that counts the executions of its block: a counter that the loops and
+// branches around it carry. Decisions (Decisions.h) in loops and branches are
+// pushed, too; others are residuals.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Decisions.h"
