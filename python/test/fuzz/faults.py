@@ -26,15 +26,20 @@ class Fault:
     refused: bool = False
 
 
-def written(body: str, grid=(1,), lead: int = 0, n: int = 0, **sizes: int) -> Program:
+def written(
+    body: str, grid=(1,), lead: int = 0, n: int = 0, tables: dict | None = None, **sizes: int
+) -> Program:
     """Return a program: inputs are x1, x2 …, outputs y1, y2 …, of so many elements.
 
-    `n` is an argument of the kernel, and `lead` is what lies before x1 in memory.
+    `n` is an argument of the kernel, and `lead` is what lies before x1 in memory. `tables` has
+    integers by name.
     """
     k = Kernel(replayed([]), "kernel")
     roles = {"x": "input", "y": "raced"}
     k.buffers = [Buffer(name, roles[name[0]], size) for name, size in sizes.items()]
     k.buffers[0].lead = lead
+    for name, numbers in (tables or {}).items():
+        k.buffers.append(Buffer(name, "table", numbers=numbers, type="torch.int32"))
     k.grid, k.scalars = grid, {"n": str(n)}
     k.lines = textwrap.indent(textwrap.dedent(body).strip(), "    ").splitlines()
     return k.finish()
@@ -67,6 +72,28 @@ def attention(mask: str, own: str, scores: str = "tl.dot(q, kt)") -> Program:
         x2=32,
         x3=32,
         y1=16,
+    )
+
+
+def chain(unless: str, asked: str) -> Program:
+    """Return three programs that pack three of four elements, each behind the one before it."""
+    return written(
+        f"""
+        p = tl.program_id(0)
+        {unless}
+            while {asked} == 0:
+                pass
+        k = tl.load(t2 + p)
+        tl.store(t2 + p + 1, k + 3)
+        tl.debug_barrier()
+        tl.atomic_xchg(t1 + p + 1, 1)
+        v1 = tl.load(x1 + p * 4 + tl.arange(0, 4))
+        tl.store(y1 + k + tl.arange(0, 4), v1 * v1, mask=tl.arange(0, 4) < 3)
+        """,
+        grid=(3,),
+        tables={"t1": [1, 0, 0, 0], "t2": [0, 0, 0, 0]},
+        x1=12,
+        y1=9,
     )
 
 
@@ -630,5 +657,20 @@ FOUND = {
             x1=12,
             y1=4,
         ),
+    ),
+    "a wait in a branch": Fault(
+        "what is loaded behind a wait was read from a snapshot made before the launch",
+        ("wait in branch", "wait by add"),
+        chain("if p > 0:", "tl.atomic_add(t1 + p, 0)"),
+    ),
+    "a wait by volatile loads": Fault(
+        "the backward waited, too, for flags that nobody set",
+        ("wait in branch", "wait by volatile"),
+        chain("if p > 0:", "tl.load(t1 + p, volatile=True)"),
+    ),
+    "a wait in a loop": Fault(
+        "what is loaded behind a loop with a wait was read from a snapshot",
+        ("wait in loop", "wait by compare and swap"),
+        chain("for i in range(p):", "tl.atomic_cas(t1 + p, 1, 1)"),
     ),
 }

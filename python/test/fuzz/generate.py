@@ -17,6 +17,7 @@ from .memory import load, store, store_steady
 from .program import Kernel, Program, Value
 from .segments import segmented
 from .tiles import converted, operand, shapes
+from .waits import chained
 
 HEADER = '''"""Random programs."""
 
@@ -61,7 +62,12 @@ def write(choices: Choices, name: str, without=frozenset(), on_gpu: bool = False
     k.rows, k.columns = choices.pick([2, 4, 8, 1]), choices.pick([4, 8, 2, 16, 1])
     if choices.chance(40):
         k.smooth = True
-        kinds = {"shared": (shared, 14), "line": (along_a_line, 3), "segments": (segmented, 3)}
+        kinds = {
+            "shared": (shared, 14),
+            "line": (along_a_line, 3),
+            "segments": (segmented, 3),
+            "chain": (chained, 2),
+        }
         kinds[k.kind("programs of", {name: weight for name, (_, weight) in kinds.items()})][0](k)
         return k
     program_ids(k)

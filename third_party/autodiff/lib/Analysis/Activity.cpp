@@ -4,7 +4,6 @@
 #include "autodiff/Analysis/FloatFlow.h"
 #include "autodiff/Analysis/MathFunctions.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Analysis/Synchronization.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -320,30 +319,55 @@ void Activity::checkAccess(Operation *op) {
   }
 }
 
+/// Whether `read` may get from another program what an output's derivative goes
+/// through, as floats or as their bits.
+bool Activity::isHandedOn(Operation *read) const {
+  bool mayBeAnothers = isa<triton::LoadOp>(read)
+                           ? memory.getSynchronization().orders(read)
+                           : read->getNumResults() != 0;
+  return mayBeAnothers && isActive(read->getResult(0)) &&
+         llvm::any_of(memory.getWritesSeenBy(read), [&](Operation *write) {
+           return isVaried(getWrittenValue(write));
+         });
+}
+
+/// Rejects a spin that computes what a derivative goes through, or stores to a
+/// differentiated tensor.
+void Activity::checkSpin(Operation *loop) {
+  loop->walk([&](Operation *op) {
+    bool computes = llvm::any_of(op->getResults(), [&](Value result) {
+      return isActive(result) && isDifferentiable(result.getType());
+    });
+    bool stores = getWrittenValue(op) &&
+                  llvm::any_of(getBaseArguments(op->getOperand(0)),
+                               [&](BlockArgument base) {
+                                 return hasShadow(base.getArgNumber());
+                               });
+    if ((computes || stores) && !hasFailed)
+      fail(op, "this is in a loop that ends when another program of the launch "
+               "has stored something. The backward cannot run it again, so no "
+               "derivative goes through it; let the loop only wait or count, "
+               "and do this behind it");
+  });
+}
+
 LogicalResult Activity::check() {
-  Synchronization synchronization(kernel);
-  auto isHandedOn = [&](Operation *read) {
-    auto mayWrite = [&](Operation *op) {
-      Value written = getWrittenValue(op);
-      return written && isDifferentiable(written.getType()) &&
-             isVaried(written);
-    };
-    return synchronization.orders(read) && isUseful(read->getResult(0)) &&
-           isDifferentiable(read->getResult(0).getType()) &&
-           llvm::any_of(getBaseArguments(read->getOperand(0)),
-                        [&](BlockArgument base) {
-                          return mayBeAccessed(base, mayWrite);
-                        });
-  };
   kernel.walk([&](Operation *op) {
     if (hasFailed)
       return;
-    if (isa<triton::LoadOp>(op) && isHandedOn(op))
-      return fail(op, "this load waits for what other programs of the launch "
-                      "have written, and derivatives do not go from program to "
-                      "program; launch another kernel that loads it, or give "
-                      "the whole a derivative of its own "
-                      "(torch.autograd.Function)");
+    bool isRead = isa<triton::LoadOp>(op) || getWrittenValue(op);
+    bool isSum = isRead && !isa<triton::LoadOp>(op) && op->getNumResults() &&
+                 isDifferentiable(op->getResult(0).getType());
+    if (isRead && !isSum && isHandedOn(op))
+      return fail(op, "this waits for what other programs of the launch have "
+                      "stored, and derivatives do not go from program to "
+                      "program; launch another kernel that loads it, hand on "
+                      "integers only (positions, counts), or give the whole a "
+                      "derivative of its own (torch.autograd.Function). If "
+                      "only this program stores there, load it before "
+                      "anything waits");
+    if (isSpin(op))
+      return checkSpin(op);
     if (isa<triton::BitcastOp, arith::BitcastOp, arith::SIToFPOp,
             arith::UIToFPOp>(op) &&
         isDifferentiable(op->getResult(0).getType()) &&

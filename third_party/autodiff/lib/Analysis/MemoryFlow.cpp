@@ -130,7 +130,7 @@ static std::optional<MemoryFlow::Equalities> whereApart(Operation *read,
   return whereSame(*form, *otherForm);
 }
 
-MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
+MemoryFlow::MemoryFlow(triton::FuncOp kernel) : synchronization(kernel) {
   SmallVector<Operation *> writing, reading;
   kernel.walk([&](Operation *op) {
     bool writes = getWrittenValue(op) != nullptr;
@@ -139,11 +139,18 @@ MemoryFlow::MemoryFlow(triton::FuncOp kernel) {
     if (isa<triton::LoadOp>(op) || (writes && op->getNumResults()))
       reading.push_back(op);
   });
+  llvm::DenseSet<Operation *> observing;
+  for (Operation *read : reading)
+    if (synchronization.observes(read))
+      observing.insert(read);
   for (Operation *write : writing)
     for (Operation *read : reading) {
-      if (!mayRunAfter(read, write))
+      bool isObserving = observing.contains(read);
+      if (!isObserving && !mayRunAfter(read, write))
         continue;
-      std::optional<Equalities> apart = whereApart(read, write);
+      std::optional<Equalities> apart;
+      if (!isObserving)
+        apart = whereApart(read, write);
       Value target = write->getOperand(0), source = read->getOperand(0);
       for (BlockArgument written : getBaseArguments(target))
         for (BlockArgument seen : getBaseArguments(source))
@@ -180,6 +187,8 @@ llvm::ArrayRef<Operation *> MemoryFlow::getWritesSeenBy(Operation *read) const {
 }
 
 bool MemoryFlow::isRepeatable(Operation *op) const {
+  if (synchronization.isSpin(op))
+    return false;
   if (isa<triton::LoadOp>(op))
     return getWritesSeenBy(op).empty();
   return op->getNumRegions() || isMemoryEffectFree(op);

@@ -75,10 +75,15 @@ void Adjoint::recompute(Block &block) {
   for (Operation &op : block.without_terminator())
     clone(op);
   block.walk([&](PushOp push) { popInstead(push); });
-  block.walk([&](Operation *op) {
-    if (hasEffects(op) && !isa<PushOp>(op) &&
-        !op->hasTrait<OpTrait::IsTerminator>())
+  block.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    bool isSpin = activity.isSpin(op);
+    if (isSpin || (hasEffects(op) && !isa<PushOp>(op) &&
+                   !op->hasTrait<OpTrait::IsTerminator>()))
       primals.lookup(op)->erase();
+    // Nobody writes to memory while a backward runs.
+    else if (auto load = dyn_cast<triton::LoadOp>(op))
+      cast<triton::LoadOp>(primals.lookup(op)).setIsVolatile(false);
+    return isSpin ? WalkResult::skip() : WalkResult::advance();
   });
 }
 

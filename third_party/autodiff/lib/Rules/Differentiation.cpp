@@ -18,6 +18,8 @@ llvm::BitVector Differentiation::findActive(ValueRange values) const {
 bool Differentiation::takesPart(Operation &op) const {
   if (isa<triton::StoreOp, triton::AtomicRMWOp>(op))
     return true;
+  if (activity.isSpin(&op))
+    return false;
   if (op.getNumRegions() && !isa<triton::ReduceOp, triton::ScanOp,
                                  triton::MapElementwiseOp, CustomVjpOp>(op)) {
     // A region counts if there is an active value or an effect inside.

@@ -149,7 +149,7 @@ tt.func @last(%px: !tt.ptr<f32>, %psum: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pcount
   %count = tt.atomic_rmw add, acq_rel, gpu, %pcount, %c1, %true : (!tt.ptr<i32>, i32, i1) -> i32
   %is = arith.cmpi eq, %count, %n : i32
   scf.if %is {
-    // expected-error @+1 {{this load waits for what other programs of the launch have written}}
+    // expected-error @+1 {{this waits for what other programs of the launch have stored}}
     %sum = tt.load %psum : !tt.ptr<f32>
     tt.store %py, %sum : !tt.ptr<f32>
   }
@@ -172,7 +172,7 @@ tt.func @turns(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pturn: !tt.ptr<i32>) {
     scf.yield
   }
   %qy = tt.addptr %py, %id : !tt.ptr<f32>, i32
-  // expected-error @+1 {{this load waits for what other programs of the launch have written}}
+  // expected-error @+1 {{this waits for what other programs of the launch have stored}}
   %before = tt.load %qy : !tt.ptr<f32>
   %qx = tt.addptr %px, %id : !tt.ptr<f32>, i32
   %x = tt.load %qx : !tt.ptr<f32>

@@ -59,6 +59,11 @@ public:
   /// Whether derivatives pass through the argument's memory within the kernel:
   /// something active is stored there and loaded again.
   bool carries(unsigned argument) const { return carrying.contains(argument); }
+  /// Whether `op` is a loop that only the forward can run (Synchronization.h).
+  /// No derivative goes through it.
+  bool isSpin(Operation *op) const {
+    return memory.getSynchronization().isSpin(op);
+  }
   /// Whether the backward has memory for the argument's gradient or cotangent,
   /// addressed like the argument.
   bool hasShadow(unsigned argument) const {
@@ -70,6 +75,8 @@ private:
   void propagateUseful();
   void findCarrying();
   void checkAccess(Operation *op);
+  bool isHandedOn(Operation *read) const;
+  void checkSpin(Operation *loop);
   void fail(Operation *op, const llvm::Twine &message);
   bool readsVaried(Operation *read) const;
   bool touchesUnknownMemory(Operation *op) const;

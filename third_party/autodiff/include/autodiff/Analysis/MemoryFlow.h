@@ -2,14 +2,16 @@
 //
 // A program may load what it has stored itself, in an earlier operation or
 // iteration: a recurrence through memory, a buffer that is updated in place, a
-// scratch row. (What other programs store meanwhile is a race in the user's
-// kernel, or the programs wait for each other, see Synchronization.h.)
+// scratch row. What other programs store meanwhile is a race in the user's
+// kernel, unless programs wait for each other (Synchronization.h). Then a load
+// may see whatever the kernel stores.
 //
 //===----------------------------------------------------------------------===//
 #ifndef AUTODIFF_ANALYSIS_MEMORYFLOW_H
 #define AUTODIFF_ANALYSIS_MEMORYFLOW_H
 
 #include "autodiff/Analysis/ScalarExpr.h"
+#include "autodiff/Analysis/Synchronization.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -36,13 +38,18 @@ public:
   llvm::ArrayRef<Operation *> getReadsOf(Operation *write) const;
 
   /// Whether `op` has the same result if it is run again after the kernel: it
-  /// reads nothing that the kernel changes, and has no effect itself.
+  /// reads nothing that the kernel changes, has no effect itself, and does not
+  /// wait for other programs. What is in a loop that does belongs to the loop.
   bool isRepeatable(Operation *op) const;
+
+  const Synchronization &getSynchronization() const { return synchronization; }
 
   llvm::ArrayRef<Hazard> getHazards() const { return hazards; }
 
 private:
   void addHazard(Hazard hazard);
+
+  Synchronization synchronization;
 
   llvm::DenseMap<Operation *, llvm::SmallVector<Operation *>> writes, reads;
   llvm::SmallVector<Hazard> hazards;

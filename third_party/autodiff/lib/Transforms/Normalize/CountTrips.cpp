@@ -59,8 +59,10 @@ static void dropEffects(triton::FuncOp primal, triton::FuncOp kernel) {
   MemoryFlow memory(primal);
   llvm::SmallVector<bool> drop;
   primal.walk([&](Operation *op) {
-    drop.push_back(!memory.isRepeatable(op) &&
-                   !op->hasTrait<OpTrait::IsTerminator>());
+    Operation *spin = memory.getSynchronization().findSpin(op);
+    drop.push_back(spin ? spin == op
+                        : !memory.isRepeatable(op) &&
+                              !op->hasTrait<OpTrait::IsTerminator>());
   });
   SmallVector<Operation *> dropped;
   unsigned next = 0;
@@ -82,8 +84,9 @@ void CountTrips::transform() {
   triton::FuncOp primal = getPrimal(getOperation());
   Builder builder(&getContext());
   int counters = 0;
+  Synchronization synchronization(primal);
   WalkResult walk = primal.walk([&](LoopLikeOpInterface loop) {
-    if (mostIterations(loop))
+    if (mostIterations(loop) || synchronization.findSpin(loop))
       return WalkResult::advance();
     auto repeated = dyn_cast<scf::WhileOp>(loop.getOperation());
     if (repeated && !findCounter(repeated)) {

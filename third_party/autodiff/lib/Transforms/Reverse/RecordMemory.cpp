@@ -1,10 +1,11 @@
 //===- RecordMemory.cpp - Mark what only this run can know ----------------===//
 //
 // A backward cannot compute again what a kernel loads from memory that it
-// changes, nor what an atomic operation returns. Such a value is pushed where
-// it appears, with a number that counts the executions of its block: a counter
-// that the loops and branches around it carry. Decisions (Decisions.h) in loops
-// and branches are pushed, too; others are residuals.
+// changes, nor what an atomic operation returns, nor what comes of a loop that
+// waits for other programs. Such a value is pushed where it appears, with a
+// number that counts the executions of its block: a counter that the loops and
+// branches around it carry. Decisions (Decisions.h) in loops and branches are
+// pushed, too; others are residuals.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Decisions.h"
@@ -149,14 +150,16 @@ void RecordMemory::runOnOperation() {
     bool isDecision =
         decisions.contains(result) && op->getParentOp() != kernel &&
         !mutation::isMade("record-memory:decisions are made again");
-    return isDecision || (!op->use_empty() && !memory.isRepeatable(op));
+    return isDecision || (!result.use_empty() && !memory.isRepeatable(op));
   };
   // For each block, its first such operation stands for the block, since blocks
   // may be replaced.
   llvm::MapVector<Block *, SmallVector<Operation *>> recorded;
-  kernel.walk([&](Operation *op) {
+  kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (llvm::any_of(op->getResults(), isRecorded))
       recorded[op->getBlock()].push_back(op);
+    return memory.getSynchronization().isSpin(op) ? WalkResult::skip()
+                                                  : WalkResult::advance();
   });
   OpBuilder builder(kernel.getContext());
   unsigned tape = 0;

@@ -35,10 +35,15 @@ static unsigned countTapes(triton::FuncOp kernel) {
 /// Whether every value that a backward could not compute again is recorded.
 static LogicalResult checkRecords(triton::FuncOp kernel) {
   MemoryFlow memory(kernel);
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    if (op->use_empty() || memory.isRepeatable(op) ||
-        llvm::any_of(op->getUsers(), llvm::IsaPred<PushOp>))
+  WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (memory.isRepeatable(op))
       return WalkResult::advance();
+    bool isRecorded = llvm::all_of(op->getResults(), [](Value result) {
+      return result.use_empty() ||
+             llvm::any_of(result.getUsers(), llvm::IsaPred<PushOp>);
+    });
+    if (isRecorded)
+      return WalkResult::skip();
     op->emitError("is not recorded for the backward; run "
                   "autodiff-record-memory first");
     return WalkResult::interrupt();
