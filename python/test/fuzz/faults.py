@@ -29,11 +29,16 @@ class Fault:
 def written(body: str, grid=(1,), lead: int = 0, n: int = 0, **sizes: int) -> Program:
     """Return a program: inputs are x1, x2 …, outputs y1, y2 …, of so many elements.
 
+    Copies w1, w2 …, which are not returned, are of another type, A.
+
     `n` is an argument of the kernel, and `lead` is what lies before x1 in memory.
     """
     k = Kernel(replayed([]), "kernel")
-    roles = {"x": "input", "y": "raced"}
-    k.buffers = [Buffer(name, roles[name[0]], size) for name, size in sizes.items()]
+    roles = {"x": "input", "y": "raced", "w": "copy"}
+    k.buffers = [
+        Buffer(name, roles[name[0]], size, type="A" if name[0] == "w" else "M")
+        for name, size in sizes.items()
+    ]
     k.buffers[0].lead = lead
     k.grid, k.scalars = grid, {"n": str(n)}
     k.lines = textwrap.indent(textwrap.dedent(body).strip(), "    ").splitlines()
@@ -630,5 +635,45 @@ FOUND = {
             x1=12,
             y1=4,
         ),
+    ),
+    "a rounded statistic": Fault(
+        "what a program had stored in fewer bits was read back in place of what it had computed",
+        ("copy of a statistic", "copy of a sum"),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + tl.program_id(0) * 8 + i)
+            v2 = tl.rsqrt(tl.sum(v1 * v1, 0) / 8 + 0.1)
+            tl.store(w1 + tl.program_id(0), v2)
+            v3 = v1 * v2
+            tl.store(y1 + tl.program_id(0) * 8 + i, v3)
+            """,
+            grid=(3,),
+            x1=24,
+            w1=1,
+            y1=24,
+        ),
+        types="float32",
+    ),
+    "rounded states": Fault(
+        "what a loop had stored in fewer bits was read back in place of what it had carried",
+        ("copies of states",),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i)
+            for j in range(4):
+                v2 = tl.load(x2 + j * 8 + i)
+                v1 = v1 * v2 + v2
+                tl.store(w1 + j * 8 + i, v1)
+            v3 = v1 * 0.5
+            tl.store(y1 + i, v3)
+            """,
+            x1=8,
+            x2=32,
+            w1=32,
+            y1=8,
+        ),
+        types="float32",
     ),
 }
