@@ -31,12 +31,17 @@ def written(
 ) -> Program:
     """Return a program: inputs are x1, x2 …, outputs y1, y2 …, of so many elements.
 
+    Copies w1, w2 …, which are not returned, are of another type, A.
+
     `n` is an argument of the kernel, and `lead` is what lies before x1 in memory. `tables` has
     integers by name.
     """
     k = Kernel(replayed([]), "kernel")
-    roles = {"x": "input", "y": "raced"}
-    k.buffers = [Buffer(name, roles[name[0]], size) for name, size in sizes.items()]
+    roles = {"x": "input", "y": "raced", "w": "copy"}
+    k.buffers = [
+        Buffer(name, roles[name[0]], size, type="A" if name[0] == "w" else "M")
+        for name, size in sizes.items()
+    ]
     k.buffers[0].lead = lead
     for name, numbers in (tables or {}).items():
         k.buffers.append(Buffer(name, "table", numbers=numbers, type="torch.int32"))
@@ -672,5 +677,45 @@ FOUND = {
         "what is loaded behind a loop with a wait was read from a snapshot",
         ("wait in loop", "wait by compare and swap"),
         chain("for i in range(p):", "tl.atomic_cas(t1 + p, 1, 1)"),
+    ),
+    "a rounded statistic": Fault(
+        "what a program had stored in fewer bits was read back in place of what it had computed",
+        ("copy of a statistic", "copy of a sum"),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + tl.program_id(0) * 8 + i)
+            v2 = tl.rsqrt(tl.sum(v1 * v1, 0) / 8 + 0.1)
+            tl.store(w1 + tl.program_id(0), v2)
+            v3 = v1 * v2
+            tl.store(y1 + tl.program_id(0) * 8 + i, v3)
+            """,
+            grid=(3,),
+            x1=24,
+            w1=1,
+            y1=24,
+        ),
+        types="float32",
+    ),
+    "rounded states": Fault(
+        "what a loop had stored in fewer bits was read back in place of what it had carried",
+        ("copies of states",),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i)
+            for j in range(4):
+                v2 = tl.load(x2 + j * 8 + i)
+                v1 = v1 * v2 + v2
+                tl.store(w1 + j * 8 + i, v1)
+            v3 = v1 * 0.5
+            tl.store(y1 + i, v3)
+            """,
+            x1=8,
+            x2=32,
+            w1=32,
+            y1=8,
+        ),
+        types="float32",
     ),
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .expressions import apply
 from .integers import count, first_id, spread
 from .lanes import fitting, mixable, settled, tail, unseen
-from .memory import condition_of, store
+from .memory import condition_of, store, store_copy
 from .products import dot
 from .program import LARGEST, Kernel, Lanes, Value
 from .softmax import OnlineSoftmax, hidden
@@ -196,7 +196,7 @@ def places(k: Kernel, grid: Grid, counter: tuple[Value, int] | None) -> list[tup
 def accumulated(k: Kernel, grid: Grid) -> Value:
     """Write a loop that adds up products of tiles, most of them shared by programs."""
     m, n = k.rows, k.columns
-    options = {"dot": 4, "product": 3, "sum": 2, "softmax": 2, "recurrence": 1}
+    options = {"dot": 4, "product": 3, "sum": 2, "softmax": 2, "recurrence": 1, "decay": 2}
     how = k.kind("shared loop with", options)
     if how in ("dot", "softmax") and k.on_gpu:
         n = max(n, 16)
@@ -230,6 +230,14 @@ def accumulated(k: Kernel, grid: Grid) -> Value:
         part = fitting(k, smooth(k, part), lanes)
         if how == "recurrence":
             k.emit(f"{total.text} = tl.sin({total.text}) * 0.5 + {part.text}")
+        elif how == "decay":
+            # The gradient of what a state is multiplied by needs the state.
+            gate = fitting(k, smooth(k, left), lanes)
+            bound = max(gate.size, 1.0)
+            k.emit(f"{total.text} = {total.text} * ({gate.text} * {1 / bound}) + {part.text}")
+            if k.maybe("copies of states", 60):
+                state = Value(total.text, "f", shape, -LIMIT * extent, LIMIT * extent)
+                store_copy(k, state, counter.text, extent - 1)
         else:
             k.emit(f"{total.text} += {part.text}")
     bound = LIMIT * max(extent, TRIPS)
@@ -296,6 +304,8 @@ def normalized(k: Kernel, grid: Grid) -> None:
         x = tile(i)
         k.emit(f"{square.text} += tl.sum({x.text} * {x.text}, 0)")
     scale = k.floating(f"tl.rsqrt({square.text} / {extent * n} + 0.1)", (), 0.0, 3.5)
+    if k.maybe("copy of a statistic", 50):
+        store_copy(k, scale)
     k.emit(f"for {j} in range({bound}):")
     with k.block():
         counter = Value(j, "i", (), 0, extent - 1)
@@ -359,6 +369,8 @@ def shared(k: Kernel) -> None:
             value = smooth(k, load(k, shape, places(k, grid, None)))
         else:
             value = accumulated(k, grid)
+            if k.maybe("copy of a sum", 30):
+                store_copy(k, value)
         if how == "rows" or k.choices.chance(40):
             value = weighted(k, value)
         keep(k, grid, smooth(k, value))

@@ -274,6 +274,13 @@ def store_raced(k: Kernel, value: Value) -> None:
     k.emit(f"tl.store({buffer.name} + {where}, {value.text})")
 
 
+def store_copy(k: Kernel, value: Value, iteration: str = "0", last: int = 0) -> None:
+    """Store what the kernel goes on with, in fewer bits maybe, to a tensor that nobody reads."""
+    buffer = k.buffer("copy")
+    where, _ = place(k, buffer, value.shape, iteration, last)
+    put(k, buffer, where, value, masked=False)
+
+
 def store_state(k: Kernel, state: Value, iteration: str, last: int) -> None:
     """Store what a loop carries, each iteration to a slot of its own."""
     k.feature("stored state")

@@ -57,9 +57,10 @@ class Buffer:
     """A pointer argument.
 
     Its role is "input", "output" (starts as NaN), "update" (a copy of an input, updated in place),
-    "sum" (starts as zeros, only ever added to), "table" (integers, in `numbers`), or "raced" (an
-    output to which all programs store at the same places). Outputs and updates are divided among
-    the programs of the grid: `size` is that of one program's share then. `type` is one of OPTIONS.
+    "sum" (starts as zeros, only ever added to), "table" (integers, in `numbers`), "raced" (an
+    output to which all programs store at the same places), or "copy" (of something in between, in
+    any type, of which nothing is returned). Outputs, updates and copies are divided among the
+    programs of the grid: `size` is that of one program's share then. `type` is one of OPTIONS.
     The kernel gets a view that begins behind `lead` elements, and `hidden` elements are left out
     at the end: what it reads there is beside the tensor.
     """
@@ -74,7 +75,7 @@ class Buffer:
 
     @property
     def shared_out(self) -> bool:
-        return self.role in ("output", "update")
+        return self.role in ("output", "update", "copy")
 
 
 @dataclass
@@ -249,11 +250,13 @@ class Kernel:
     def buffer(self, role: str) -> Buffer:
         """Return a new buffer."""
         names = {"input": "x", "output": "y", "update": "z", "sum": "a", "table": "t", "raced": "y"}
-        buffer = Buffer(self.fresh(names[role]), role)
+        buffer = Buffer(self.fresh(names.get(role, "w")), role)
         self.buffers.append(buffer)
         if role == "table":
             types = {"torch.int32": 6, "torch.int64": 1, "torch.int8": 1, "torch.uint8": 1}
             buffer.type = self.kind("table of", types)
+        elif role == "copy":
+            buffer.type = self.kind("copy in", {"A": 3, "M": 1, "F": 1})
         else:
             # Of 8 bits is what needs no gradient.
             coarse = role == "input" and len(self.having("input")) > 1
@@ -271,7 +274,7 @@ class Kernel:
         programs = 1
         for extent in self.grid:
             programs *= extent
-        for buffer in self.having("output", "update"):
+        for buffer in self.having("output", "update", "copy"):
             self.constants[f"S_{buffer.name}"] = str(buffer.size)
         sizes = {
             b.name: max(b.lead + b.size * (programs if b.shared_out else 1) - b.hidden, 1)
@@ -291,6 +294,7 @@ class Kernel:
                 "table": f"torch.tensor({b.numbers}, {place})",
                 "output": f"torch.full(({sizes[b.name]},), fill, {place})",
                 "raced": f"torch.full(({sizes[b.name]},), fill, {place})",
+                "copy": f"torch.full(({sizes[b.name]},), fill, device={first}.device).to({b.type})",
                 "sum": f"torch.zeros({sizes[b.name]}, {place})",
                 "update": f"{b.name}.clone()",
             }[b.role]
@@ -301,6 +305,12 @@ class Kernel:
         launched = (self.launched or self.grid[0], *self.grid[1:])
         text.append(f"    kernel[{launched}]({', '.join(given)})")
         results = [b.name for b in self.having("output", "raced", "update", "sum")]
+        for b in self.having("copy"):
+            # Its gradient is zero, and comes.
+            nothing = (
+                f"torch.where(torch.ones_like({b.name}, dtype=torch.bool), 0, {b.name}.double())"
+            )
+            text.append(f"    {results[0]} = {results[0]} + {nothing}.sum().to({results[0]}.dtype)")
         text.append(f"    return {', '.join(results)},\n")
         types = {b.name: b.type for b in self.buffers if b.role != "table"}
         # Gradients of 8 bits say little.

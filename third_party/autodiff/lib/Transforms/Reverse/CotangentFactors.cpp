@@ -2,15 +2,16 @@
 //
 // The activation behind a product is computed in float32, and so is its
 // derivative. But in dz = dy · f'(z), where dy is rounded to bfloat16, f'(z)
-// need not be more exact than dy. If the forward saves f'(z) in bfloat16
-// instead of z, it takes half as many bytes, and the backward has no
-// exponential.
+// need not be more exact than dy, where gradients are rounded to bfloat16, too.
+// If the forward saves f'(z) in bfloat16 instead of z, it takes half as many
+// bytes, and the backward has no exponential.
 //
 //===----------------------------------------------------------------------===//
 #include "CotangentFactors.h"
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/StoredCopies.h"
 #include "autodiff/Builders/ProgramBuffers.h"
 #include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
@@ -320,12 +321,15 @@ static bool isRounded(UpstreamOp op) {
          getElementTypeOrSelf(op.getResult().getType()).isF32();
 }
 
-/// The type in which the factor of `product` is stored.
-static Type getStored(Value product, Value cotangent) {
-  Type type = product.getType();
-  if (!isRounded(cotangent.getDefiningOp<UpstreamOp>()))
-    return type;
-  return withElementType(type, BFloat16Type::get(type.getContext()));
+/// The type in which the factor of `product` is stored: bfloat16 if all
+/// gradients are rounded to that.
+static Type getStored(triton::FuncOp backward, Value product, Value cotangent) {
+  Type type = product.getType(), half = BFloat16Type::get(type.getContext());
+  bool isFinal = areAllGradients(backward, half) ||
+                 mutation::isMade("factors:rounded for any gradient");
+  return isFinal && isRounded(cotangent.getDefiningOp<UpstreamOp>())
+             ? withElementType(type, half)
+             : type;
 }
 
 /// The values of `ends` that depend on some of these residuals.
@@ -371,7 +375,7 @@ void mlir::autodiff::saveFactors(triton::FuncOp backward,
   double least = Target::of(backward).getBytesOfSpecial();
   for (Value product : products) {
     Value cotangent = linear.of(product).cotangent;
-    stored.push_back(getStored(product, cotangent));
+    stored.push_back(getStored(backward, product, cotangent));
     bytes -= bytesOf(stored.back()) + least * elementsOf(stored.back());
     if (!transplant.add(product, cotangent))
       return;

@@ -6,16 +6,15 @@
 // nothing else accesses the output.
 //
 // Two more things are proved. Memory may hold the state rounded: then the
-// adjoint may only use it in products, which have the relative error of one
-// rounding, and not in differences, whose error may be any. And a mask may
-// exclude lanes: then these may only lead to lanes that are excluded.
+// rounded one has to be good enough (StoredCopies.h). And a mask may exclude
+// lanes: then these may only lead to lanes that are excluded.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/StoredCopies.h"
 #include "autodiff/Analysis/StoredStates.h"
-#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Leaves.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
@@ -34,7 +33,7 @@ struct MarkStates : autodiff::impl::MarkStatesBase<MarkStates> {
   using MarkStatesBase::MarkStatesBase;
 
   void transform() override;
-  void mark(scf::ForOp loop, unsigned index);
+  void mark(scf::ForOp loop, unsigned index, const StoredCopies &copies);
   CheckAttr findCheck(triton::StoreOp store);
 
   triton::FuncOp kernel;
@@ -81,57 +80,6 @@ static bool keepsToMask(scf::ForOp loop, unsigned index,
   return true;
 }
 
-/// Operations that neither add nor multiply.
-static bool passesOn(Operation *op) {
-  return rearranges(op) || isa<arith::NegFOp, arith::SelectOp>(op);
-}
-
-/// Whether `op` adds to `value`, or sums its elements.
-static bool adds(Operation *op, Value value) {
-  if (auto dot = dyn_cast<triton::DotOp>(op))
-    return dot.getC() == value && dot.getA() != value && dot.getB() != value;
-  if (auto reduce = dyn_cast<triton::ReduceOp>(op))
-    return isa_and_present<arith::AddFOp>(reduce.getSingleCombiner());
-  return isa<arith::AddFOp, arith::SubFOp>(op);
-}
-
-/// Whether the adjoint may use the state as memory has it, in fewer bits: it
-/// needs products with it, and no sums.
-static bool mayBeRounded(scf::ForOp loop, unsigned index, Type stored) {
-  BlockArgument state = loop.getRegionIterArg(index);
-  llvm::SetVector<Value> products, sums;
-  products.insert(state);
-  auto isHarmless = [&](OpOperand &use) {
-    bool isHandedOn = use.getOwner() == loop.getBody()->getTerminator() &&
-                      use.getOperandNumber() == index;
-    // Rounded again, it is the value in memory.
-    return isHandedOn || isa<triton::StoreOp>(use.getOwner()) ||
-           (use.get() == state && isa<arith::TruncFOp>(use.getOwner()) &&
-            getElementTypeOrSelf(use.getOwner()->getResult(0)) == stored);
-  };
-  for (unsigned next = 0; next < products.size(); ++next)
-    for (OpOperand &use : products[next].getUses()) {
-      Operation *op = use.getOwner();
-      if (isHarmless(use))
-        continue;
-      if (adds(op, use.get()) || isa<triton::DotOp>(op))
-        sums.insert_range(op->getResults());
-      else if (passesOn(op) || isa<arith::MulFOp, arith::DivFOp>(op))
-        products.insert_range(op->getResults());
-      else
-        return false;
-    }
-  for (unsigned next = 0; next < sums.size(); ++next)
-    for (OpOperand &use : sums[next].getUses()) {
-      if (isHarmless(use))
-        continue;
-      if (!adds(use.getOwner(), use.get()) && !passesOn(use.getOwner()))
-        return false;
-      sums.insert_range(use.getOwner()->getResults());
-    }
-  return true;
-}
-
 /// The check that memory still has the stored value; null if that does not only
 /// depend on addresses.
 CheckAttr MarkStates::findCheck(triton::StoreOp store) {
@@ -152,7 +100,8 @@ CheckAttr MarkStates::findCheck(triton::StoreOp store) {
   return space->toCheck(CheckKind::Distinct, base.getArgNumber());
 }
 
-void MarkStates::mark(scf::ForOp loop, unsigned index) {
+void MarkStates::mark(scf::ForOp loop, unsigned index,
+                      const StoredCopies &copies) {
   BlockArgument carried = loop.getRegionIterArg(index);
   // Values that follow from the number of the iteration are not read.
   if (isPointer(carried.getType()) ||
@@ -160,10 +109,8 @@ void MarkStates::mark(scf::ForOp loop, unsigned index) {
     return;
   for (StoredState state : findStoredStates(loop, index)) {
     Type stored = getElementTypeOrSelf(state.store.getValue());
-    bool isExact = stored == getElementTypeOrSelf(carried) ||
-                   mutation::isMade("states:rounded as if they were not");
     if (state.store->hasAttr(kStateAttr) ||
-        (!isExact && !mayBeRounded(loop, index, stored)) ||
+        !copies.mayStandIn(carried, carried, stored) ||
         (!keepsToMask(loop, index, state.store) &&
          !mutation::isMade("states:read where a mask left them out")) ||
         !findPlace(loop, state.store.getPtr()))
@@ -177,8 +124,12 @@ void MarkStates::mark(scf::ForOp loop, unsigned index) {
 
 void MarkStates::transform() {
   kernel = getDifferentiated(getOperation());
+  // Any gradient may be asked for; outputs without a cotangent are gone.
+  Activity activity(kernel, findWanted(kernel, /*all=*/true, {}),
+                    findWithCotangents(kernel, /*all=*/true, {}));
+  StoredCopies copies(kernel, activity);
   kernel.walk([&](scf::ForOp loop) {
     for (unsigned index = 0; index < loop.getNumRegionIterArgs(); ++index)
-      mark(loop, index);
+      mark(loop, index, copies);
   });
 }

@@ -6,6 +6,7 @@
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/ResidualIds.h"
+#include "autodiff/Analysis/StoredCopies.h"
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Analysis/ValueNetwork.h"
 #include "autodiff/Builders/DerivedKernels.h"
@@ -59,8 +60,8 @@ static bool isCheapSlice(Value value, SetVector<Operation *> &slice) {
 
 /// The stores of a residual, rounded or not, or of another residual of the same
 /// value; notes whether it has other uses.
-static SmallVector<triton::StoreOp>
-collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
+static SmallVector<triton::StoreOp> collectStores(ResidualOp residual,
+                                                  bool &onlyUse) {
   SmallVector<triton::StoreOp> stores;
   SmallVector<Value> pending;
   for (Operation *user : residual.getValue().getUsers())
@@ -73,40 +74,33 @@ collectStores(ResidualOp residual, bool mayRound, bool &onlyUse) {
     for (Operation *user : value.getUsers())
       if (auto store = dyn_cast<triton::StoreOp>(user))
         stores.push_back(store);
-      else if (mayRound && isa<arith::TruncFOp>(user) &&
-               !getElementTypeOrSelf(value).isF64())
+      else if (isa<arith::TruncFOp, triton::FpToFpOp>(user))
         pending.push_back(user->getResult(0));
   }
   return stores;
 }
 
-/// The forward's store of this residual, if memory still has the value at the
-/// end. The store is the only access to its argument. It is unmasked, or the
-/// residual's only use, so that its adjoint is zero where the mask is false.
+/// The forward's stores of this residual to memory that still has the value at
+/// the end. The store is the only access to its argument. It is unmasked, or
+/// the residual's only use, so that its adjoint is zero where the mask is
+/// false.
 ///
-/// Three cases need more. The adjoint of a scan reads the value in other lanes,
-/// too. Those of maxima look for an equal element, which a rounded value would
-/// not find. References of exponents (pinned) have to be exact. Kernels in
-/// float64 should not have rounded factors.
-static triton::StoreOp findStore(ResidualOp residual) {
-  Operation *source = residual.getValue().getDefiningOp();
-  bool isLocal = !isa_and_nonnull<triton::ScanOp>(source);
-  bool isExact = isa_and_nonnull<triton::ReduceOp, triton::ScanOp>(source) ||
-                 residual.getPinned();
+/// The adjoint of a scan reads the value in other lanes, too.
+static SmallVector<triton::StoreOp> findStores(ResidualOp residual) {
+  bool isLocal = !residual.getValue().getDefiningOp<triton::ScanOp>();
   bool onlyUse;
-  for (triton::StoreOp store : collectStores(residual, !isExact, onlyUse)) {
+  SmallVector<triton::StoreOp> stores = collectStores(residual, onlyUse);
+  return llvm::filter_to_vector(stores, [&](triton::StoreOp store) {
     if (store->getBlock() != residual->getBlock() ||
         (store.getMask() && !(onlyUse && isLocal)))
-      continue;
+      return false;
     BlockArgument base = getBaseArgument(store.getPtr());
     auto isAnother = [&](Operation *op) { return op != store; };
     SetVector<Operation *> slice;
-    if (base && !mayBeAccessed(base, isAnother) &&
-        isCheapSlice(store.getPtr(), slice) &&
-        (!store.getMask() || isCheapSlice(store.getMask(), slice)))
-      return store;
-  }
-  return {};
+    return base && !mayBeAccessed(base, isAnother) &&
+           isCheapSlice(store.getPtr(), slice) &&
+           (!store.getMask() || isCheapSlice(store.getMask(), slice));
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,14 +213,43 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
   using ResidualsBase::ResidualsBase;
 
   void transform() override;
+  void findOutputs();
   void explain(ArrayRef<ResidualOp> taken, ArrayRef<ResidualOp> reloaded,
                llvm::function_ref<double(ResidualOp)> costOfSaving);
   void reloadOutput(ResidualOp residual, triton::StoreOp store);
   void loadSaved(ResidualOp residual);
 
   triton::FuncOp primal, backward;
+  /// The forward's stores that may be read back, and the types in which others
+  /// have rounded a value too far, by the number of the residual.
+  llvm::DenseMap<unsigned, triton::StoreOp> outputs;
+  llvm::DenseMap<unsigned, Type> rounded;
 };
 } // namespace
+
+/// Finds, for each value that the forward stores, a copy that may stand in.
+void Residuals::findOutputs() {
+  llvm::DenseMap<unsigned, ResidualOp> used;
+  backward.walk(
+      [&](ResidualOp residual) { used[residual.getId()] = residual; });
+  StoredCopies copies(backward);
+  primal.walk([&](ResidualOp residual) {
+    ResidualOp needed = used.lookup(residual.getId());
+    if (!needed)
+      return;
+    for (triton::StoreOp store : findStores(residual)) {
+      Value value = residual.getValue();
+      Type stored = getElementTypeOrSelf(store.getValue());
+      bool isReference = residual.getPinned() || needed.getPinned();
+      if (isReference ? isExactIn(value, stored)
+                      : copies.mayStandIn(value, needed.getResult(), stored)) {
+        outputs.insert({residual.getId(), store});
+        return;
+      }
+      rounded.insert({residual.getId(), stored});
+    }
+  });
+}
 
 /// Remarks for each value that could be taken from the forward whether it is.
 void Residuals::explain(ArrayRef<ResidualOp> taken,
@@ -236,13 +259,21 @@ void Residuals::explain(ArrayRef<ResidualOp> taken,
     double cost = costOfSaving(residual);
     Operation *source = residual.getValue().getDefiningOp();
     Subject value(backward, source ? source->getLoc() : residual.getLoc());
+    std::string notRead;
+    if (Type type = rounded.lookup(residual.getId());
+        type && !outputs.contains(residual.getId()))
+      notRead = llvm::formatv("; the copy that the forward stores is not read "
+                              "back, since {0} does not hold what the "
+                              "derivative needs",
+                              type);
     if (llvm::is_contained(reloaded, residual))
       kRemarks.passed(value, "read back from what the forward has stored");
     else if (llvm::is_contained(taken, residual))
-      kRemarks.passed(value, "saved by the forward: {0} bytes a program",
-                      cost / 2);
+      kRemarks.passed(value, "saved by the forward: {0} bytes a program{1}",
+                      cost / 2, notRead);
     else if (cost == ValueNetwork::kImpossible && !save)
-      kRemarks.missed(value, "computed again: nothing may be saved");
+      kRemarks.missed(value, "computed again: nothing may be saved{0}",
+                      notRead);
     else if (cost == ValueNetwork::kImpossible)
       kRemarks.missed(value, "computed again: a maximum is looked for among "
                              "elements that are computed again, or the forward "
@@ -252,8 +283,8 @@ void Residuals::explain(ArrayRef<ResidualOp> taken,
           value,
           "computed again, from what is loaded anyway or from other "
           "values that are saved: to save it and load it would move "
-          "{0} bytes a program, which takes longer",
-          cost);
+          "{0} bytes a program, which takes longer{1}",
+          cost, notRead);
   });
 }
 
@@ -307,12 +338,8 @@ void Residuals::loadSaved(ResidualOp residual) {
 void Residuals::transform() {
   primal = getPrimal(getOperation());
   backward = getBackward(getOperation());
-  llvm::DenseMap<unsigned, triton::StoreOp> outputs;
   if (reload)
-    primal.walk([&](ResidualOp residual) {
-      if (triton::StoreOp store = findStore(residual))
-        outputs.insert({residual.getId(), store});
-    });
+    findOutputs();
   // Values that no output needs are not computed there, and cannot be saved.
   llvm::DenseSet<unsigned> computed;
   primal.walk([&](ResidualOp residual) { computed.insert(residual.getId()); });

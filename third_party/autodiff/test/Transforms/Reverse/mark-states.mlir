@@ -53,29 +53,115 @@ tt.func @after(%x: !tt.ptr<f32>, %g: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32, %c
 // -----
 
 // What is stored before the update is where the iteration itself has stored it.
-// Rounded, it may be read: only its product with the gate is added to.
+// Rounded to bfloat16, it may be read where gradients are rounded to that, too:
+// only its product with the gate is added to.
 // CHECK-LABEL: tt.func @before(
 // CHECK: tt.store {{.*}} autodiff.state
 // BACK-LABEL: tt.func @before_bwd(
 // BACK: %[[I:.*]] = arith.subi %{{.*}}, %arg4
-// BACK: %[[P:.*]] = tt.addptr %arg2, %[[I]]
-// BACK: %[[READ:.*]] = tt.load %[[P]] :
+// BACK: %[[READ:.*]] = tt.load %{{.*}} : tensor<64x!tt.ptr<bf16>>
 // BACK: arith.extf %[[READ]]
 // BACK-NOT: autodiff.pop
 // BACK: tt.return
-tt.func @before(%x: !tt.ptr<f32>, %g: !tt.ptr<f32>, %y: !tt.ptr<bf16>, %n: i32) {
+tt.func @before(%x: !tt.ptr<bf16>, %g: !tt.ptr<bf16>, %y: !tt.ptr<bf16>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %first = tt.load %x : !tt.ptr<f32>
-  %h = scf.for %i = %c0 to %n step %c1 iter_args(%a = %first) -> f32 : i32 {
-    %pg = tt.addptr %g, %i : !tt.ptr<f32>, i32
-    %py = tt.addptr %y, %i : !tt.ptr<bf16>, i32
-    %r = arith.truncf %a : f32 to bf16
-    tt.store %py, %r : !tt.ptr<bf16>
-    %vg = tt.load %pg : !tt.ptr<f32>
-    %f = arith.mulf %a, %vg : f32
-    %b = arith.addf %f, %first : f32
-    scf.yield %b : f32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant dense<2.0> : tensor<64xf32>
+  %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %xs = tt.splat %x : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>
+  %gs = tt.splat %g : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>
+  %ys = tt.splat %y : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>
+  %px = tt.addptr %xs, %lane : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+  %wx = tt.load %px : tensor<64x!tt.ptr<bf16>>
+  %first = arith.extf %wx : tensor<64xbf16> to tensor<64xf32>
+  %h = scf.for %i = %c0 to %n step %c1 iter_args(%a = %first) -> tensor<64xf32> : i32 {
+    %row = arith.muli %i, %c64 : i32
+    %rows = tt.splat %row : i32 -> tensor<64xi32>
+    %at = arith.addi %rows, %lane : tensor<64xi32>
+    %pgs = tt.addptr %gs, %at : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+    %pys = tt.addptr %ys, %at : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+    %r = arith.truncf %a : tensor<64xf32> to tensor<64xbf16>
+    tt.store %pys, %r : tensor<64x!tt.ptr<bf16>>
+    %wg = tt.load %pgs : tensor<64x!tt.ptr<bf16>>
+    %vg = arith.extf %wg : tensor<64xbf16> to tensor<64xf32>
+    %f = arith.mulf %a, %vg : tensor<64xf32>
+    %b = arith.addf %f, %first : tensor<64xf32>
+    scf.yield %b : tensor<64xf32>
+  }
+  tt.return
+}
+
+// -----
+
+// The gradient of the gate has more digits than the state in memory.
+// CHECK-LABEL: tt.func @digits(
+// CHECK-NOT: autodiff.state
+// CHECK: tt.return
+// BACK-LABEL: tt.func @digits_bwd(
+// BACK: autodiff.pop
+tt.func @digits(%x: !tt.ptr<f32>, %g: !tt.ptr<f32>, %y: !tt.ptr<bf16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant dense<2.0> : tensor<64xf32>
+  %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %gs = tt.splat %g : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %ys = tt.splat %y : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>
+  %px = tt.addptr %xs, %lane : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %wx = tt.load %px : tensor<64x!tt.ptr<f32>>
+  %first = arith.mulf %wx, %one : tensor<64xf32>
+  %h = scf.for %i = %c0 to %n step %c1 iter_args(%a = %first) -> tensor<64xf32> : i32 {
+    %row = arith.muli %i, %c64 : i32
+    %rows = tt.splat %row : i32 -> tensor<64xi32>
+    %at = arith.addi %rows, %lane : tensor<64xi32>
+    %pgs = tt.addptr %gs, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %pys = tt.addptr %ys, %at : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+    %r = arith.truncf %a : tensor<64xf32> to tensor<64xbf16>
+    tt.store %pys, %r : tensor<64x!tt.ptr<bf16>>
+    %wg = tt.load %pgs : tensor<64x!tt.ptr<f32>>
+    %vg = arith.mulf %wg, %one : tensor<64xf32>
+    %f = arith.mulf %a, %vg : tensor<64xf32>
+    %b = arith.addf %f, %first : tensor<64xf32>
+    scf.yield %b : tensor<64xf32>
+  }
+  tt.return
+}
+
+// -----
+
+// Half precision may not hold the state at all.
+// CHECK-LABEL: tt.func @range(
+// CHECK-NOT: autodiff.state
+// CHECK: tt.return
+// BACK-LABEL: tt.func @range_bwd(
+// BACK: autodiff.pop
+tt.func @range(%x: !tt.ptr<f16>, %g: !tt.ptr<f16>, %y: !tt.ptr<f16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant dense<2.0> : tensor<64xf32>
+  %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %xs = tt.splat %x : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %gs = tt.splat %g : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %ys = tt.splat %y : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  %px = tt.addptr %xs, %lane : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+  %wx = tt.load %px : tensor<64x!tt.ptr<f16>>
+  %first = arith.extf %wx : tensor<64xf16> to tensor<64xf32>
+  %h = scf.for %i = %c0 to %n step %c1 iter_args(%a = %first) -> tensor<64xf32> : i32 {
+    %row = arith.muli %i, %c64 : i32
+    %rows = tt.splat %row : i32 -> tensor<64xi32>
+    %at = arith.addi %rows, %lane : tensor<64xi32>
+    %pgs = tt.addptr %gs, %at : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %pys = tt.addptr %ys, %at : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %r = arith.truncf %a : tensor<64xf32> to tensor<64xf16>
+    tt.store %pys, %r : tensor<64x!tt.ptr<f16>>
+    %wg = tt.load %pgs : tensor<64x!tt.ptr<f16>>
+    %vg = arith.extf %wg : tensor<64xf16> to tensor<64xf32>
+    %f = arith.mulf %a, %vg : tensor<64xf32>
+    %b = arith.addf %f, %first : tensor<64xf32>
+    scf.yield %b : tensor<64xf32>
   }
   tt.return
 }
@@ -146,23 +232,35 @@ tt.func @not_there(%x: !tt.ptr<f32>, %g: !tt.ptr<f32>, %one: !tt.ptr<f32>, %own:
 // BACK-COUNT-1: autodiff.pop
 // BACK-NOT: autodiff.pop
 // BACK: tt.return
-tt.func @twice(%x: !tt.ptr<f32>, %z: !tt.ptr<f32>, %y: !tt.ptr<bf16>, %n: i32) {
+tt.func @twice(%x: !tt.ptr<bf16>, %z: !tt.ptr<f32>, %y: !tt.ptr<bf16>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %first = tt.load %x : !tt.ptr<f32>
-  %one = arith.constant 1.0 : f32
-  %h:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %first, %b = %one) -> (f32, f32) : i32 {
-    %px = tt.addptr %x, %i : !tt.ptr<f32>, i32
-    %v = tt.load %px : !tt.ptr<f32>
-    %r = arith.truncf %v : f32 to bf16
-    %py = tt.addptr %y, %i : !tt.ptr<bf16>, i32
-    tt.store %py, %r : !tt.ptr<bf16>
-    %p = arith.mulf %a, %v : f32
-    %q = arith.addf %b, %v : f32
-    %w = arith.mulf %p, %q : f32
-    %pz = tt.addptr %z, %i : !tt.ptr<f32>, i32
-    tt.store %pz, %w : !tt.ptr<f32>
-    scf.yield %v, %v : f32, f32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %lane = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %xs = tt.splat %x : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>
+  %ys = tt.splat %y : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>
+  %zs = tt.splat %z : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %px = tt.addptr %xs, %lane : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+  %wx = tt.load %px : tensor<64x!tt.ptr<bf16>>
+  %first = arith.extf %wx : tensor<64xbf16> to tensor<64xf32>
+  %h:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %first, %b = %one) -> (tensor<64xf32>, tensor<64xf32>) : i32 {
+    %row = arith.muli %i, %c64 : i32
+    %rows = tt.splat %row : i32 -> tensor<64xi32>
+    %at = arith.addi %rows, %lane : tensor<64xi32>
+    %pxs = tt.addptr %xs, %at : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+    %u = tt.load %pxs : tensor<64x!tt.ptr<bf16>>
+    %t = arith.extf %u : tensor<64xbf16> to tensor<64xf32>
+    %v = arith.mulf %t, %t : tensor<64xf32>
+    %r = arith.truncf %v : tensor<64xf32> to tensor<64xbf16>
+    %pys = tt.addptr %ys, %at : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+    tt.store %pys, %r : tensor<64x!tt.ptr<bf16>>
+    %p = arith.mulf %a, %v : tensor<64xf32>
+    %q = arith.addf %b, %v : tensor<64xf32>
+    %w = arith.mulf %p, %q : tensor<64xf32>
+    %pzs = tt.addptr %zs, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    tt.store %pzs, %w : tensor<64x!tt.ptr<f32>>
+    scf.yield %v, %v : tensor<64xf32>, tensor<64xf32>
   }
   tt.return
 }

@@ -1,7 +1,8 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-mark-residuals \
 // RUN:   -autodiff-reverse -canonicalize -cse -autodiff-residuals -canonicalize -cse | FileCheck %s
 
-// y = z², rounded: the cotangent is bfloat16, and so is what it is multiplied by.
+// y = z², rounded: the cotangent and the gradient are bfloat16, and so is what the
+// cotangent is multiplied by.
 // CHECK: autodiff.buffer 0 <saved "factor0" : bf16
 // CHECK-LABEL: tt.func @square_fwd(
 // CHECK: %[[Z:.*]] = "tt.reduce"
@@ -14,7 +15,38 @@
 // CHECK: %[[F:.*]] = tt.load {{.*}} : tensor<64x!tt.ptr<bf16>>
 // CHECK: %[[WIDE:.*]] = arith.extf %[[F]]
 // CHECK: arith.mulf %[[T]], %[[WIDE]]
-tt.func @square(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
+tt.func @square(%px: !tt.ptr<bf16>, %py: !tt.ptr<bf16>) {
+  %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %n = arith.constant dense<64> : tensor<64x1xi32>
+  %r = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+  %c = tt.expand_dims %i {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %o = arith.muli %r, %n : tensor<64x1xi32>
+  %os = tt.broadcast %o : tensor<64x1xi32> -> tensor<64x64xi32>
+  %cs = tt.broadcast %c : tensor<1x64xi32> -> tensor<64x64xi32>
+  %at = arith.addi %os, %cs : tensor<64x64xi32>
+  %xs = tt.splat %px : !tt.ptr<bf16> -> tensor<64x64x!tt.ptr<bf16>>
+  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<bf16>>, tensor<64x64xi32>
+  %xh = tt.load %xp : tensor<64x64x!tt.ptr<bf16>>
+  %x = arith.extf %xh : tensor<64x64xbf16> to tensor<64x64xf32>
+  %z = "tt.reduce"(%x) <{axis = 1 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %b : f32
+    tt.reduce.return %t : f32
+  }) : (tensor<64x64xf32>) -> tensor<64xf32>
+  %y = arith.mulf %z, %z : tensor<64xf32>
+  %ys = tt.splat %py : !tt.ptr<bf16> -> tensor<64x!tt.ptr<bf16>>
+  %yp = tt.addptr %ys, %i : tensor<64x!tt.ptr<bf16>>, tensor<64xi32>
+  %h = arith.truncf %y : tensor<64xf32> to tensor<64xbf16>
+  tt.store %yp, %h : tensor<64x!tt.ptr<bf16>>
+  tt.return
+}
+
+// -----
+
+// A gradient in float32 has more digits.
+// CHECK: autodiff.buffer 0 <saved "saved0" : f32
+// CHECK-LABEL: tt.func @digits_fwd(
+tt.func @digits(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
   %n = arith.constant dense<64> : tensor<64x1xi32>
   %r = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
@@ -49,7 +81,7 @@ tt.func @square(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
 // CHECK: %[[PRODUCT:.*]] = arith.mulf %[[T]], %[[WIDE]]
 // CHECK: %[[NONE:.*]] = arith.cmpf oeq, %[[T]], %[[ZERO:.*]] :
 // CHECK: arith.select %[[NONE]], %[[ZERO]], %[[PRODUCT]]
-tt.func @pole(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
+tt.func @pole(%px: !tt.ptr<bf16>, %py: !tt.ptr<bf16>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
   %n = arith.constant dense<64> : tensor<64x1xi32>
   %r = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
@@ -58,9 +90,10 @@ tt.func @pole(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
   %os = tt.broadcast %o : tensor<64x1xi32> -> tensor<64x64xi32>
   %cs = tt.broadcast %c : tensor<1x64xi32> -> tensor<64x64xi32>
   %at = arith.addi %os, %cs : tensor<64x64xi32>
-  %xs = tt.splat %px : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
-  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
-  %x = tt.load %xp : tensor<64x64x!tt.ptr<f32>>
+  %xs = tt.splat %px : !tt.ptr<bf16> -> tensor<64x64x!tt.ptr<bf16>>
+  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<bf16>>, tensor<64x64xi32>
+  %xh = tt.load %xp : tensor<64x64x!tt.ptr<bf16>>
+  %x = arith.extf %xh : tensor<64x64xbf16> to tensor<64x64xf32>
   %z = "tt.reduce"(%x) <{axis = 1 : i32}> ({
   ^bb0(%a: f32, %b: f32):
     %t = arith.addf %a, %b : f32
@@ -110,7 +143,7 @@ tt.func @narrow(%px: !tt.ptr<f32>, %py: !tt.ptr<f16>) {
 // CHECK: autodiff.plan
 // CHECK: <saved "saved0"
 // CHECK-NOT: <saved "factor
-tt.func @two(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>, %pv: !tt.ptr<bf16>) {
+tt.func @two(%px: !tt.ptr<bf16>, %py: !tt.ptr<bf16>, %pv: !tt.ptr<bf16>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
   %n = arith.constant dense<64> : tensor<64x1xi32>
   %r = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
@@ -119,9 +152,10 @@ tt.func @two(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>, %pv: !tt.ptr<bf16>) {
   %os = tt.broadcast %o : tensor<64x1xi32> -> tensor<64x64xi32>
   %cs = tt.broadcast %c : tensor<1x64xi32> -> tensor<64x64xi32>
   %at = arith.addi %os, %cs : tensor<64x64xi32>
-  %xs = tt.splat %px : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
-  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
-  %x = tt.load %xp : tensor<64x64x!tt.ptr<f32>>
+  %xs = tt.splat %px : !tt.ptr<bf16> -> tensor<64x64x!tt.ptr<bf16>>
+  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<bf16>>, tensor<64x64xi32>
+  %xh = tt.load %xp : tensor<64x64x!tt.ptr<bf16>>
+  %x = arith.extf %xh : tensor<64x64xbf16> to tensor<64x64xf32>
   %z = "tt.reduce"(%x) <{axis = 1 : i32}> ({
   ^bb0(%a: f32, %b: f32):
     %t = arith.addf %a, %b : f32
@@ -147,7 +181,7 @@ tt.func @two(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>, %pv: !tt.ptr<bf16>) {
 // CHECK: autodiff.buffer 0 <saved "saved0" : f32
 // CHECK-LABEL: tt.func @lanes_fwd(
 // CHECK-NOT: <saved "factor
-tt.func @lanes(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
+tt.func @lanes(%px: !tt.ptr<bf16>, %py: !tt.ptr<bf16>) {
   %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
   %n = arith.constant dense<64> : tensor<64x1xi32>
   %r = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
@@ -156,9 +190,10 @@ tt.func @lanes(%px: !tt.ptr<f32>, %py: !tt.ptr<bf16>) {
   %os = tt.broadcast %o : tensor<64x1xi32> -> tensor<64x64xi32>
   %cs = tt.broadcast %c : tensor<1x64xi32> -> tensor<64x64xi32>
   %at = arith.addi %os, %cs : tensor<64x64xi32>
-  %xs = tt.splat %px : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
-  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
-  %x = tt.load %xp : tensor<64x64x!tt.ptr<f32>>
+  %xs = tt.splat %px : !tt.ptr<bf16> -> tensor<64x64x!tt.ptr<bf16>>
+  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<bf16>>, tensor<64x64xi32>
+  %xh = tt.load %xp : tensor<64x64x!tt.ptr<bf16>>
+  %x = arith.extf %xh : tensor<64x64xbf16> to tensor<64x64xf32>
   %z = "tt.reduce"(%x) <{axis = 1 : i32}> ({
   ^bb0(%a: f32, %b: f32):
     %t = arith.addf %a, %b : f32
