@@ -123,6 +123,21 @@ def refuse_tangents(function, args, kwargs) -> None:
             )
 
 
+def is_batch(gradient) -> bool:
+    """Whether a gradient is a batch of them, by PyTorch's vmap."""
+    functorch = torch._C._functorch
+    wrapped = functorch.is_functorch_wrapped_tensor(gradient)
+    return wrapped or functorch.is_legacy_batchedtensor(gradient)
+
+
+def refuse_batch(what: str, error=None) -> None:
+    """Raise `ArgumentError` for a batch of gradients of `what`."""
+    raise ArgumentError(
+        f"the upstream gradient of {what} is a batch of gradients (is_grads_batched=True, or vmap "
+        "over a backward), which a kernel cannot take: call the backward once for each"
+    ) from error
+
+
 def _null(value):
     """Return a tensor in an argument that has elements but no memory; None if there is none."""
     if isinstance(value, Tensor):

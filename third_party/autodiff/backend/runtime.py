@@ -34,7 +34,7 @@ def _backward(ctx, *upstream):
         return (None, *execution.run_backward(ctx, ctx.saved_tensors, upstream))
     with torch.no_grad():
         gradients = execution.run_backward(ctx, ctx.saved_tensors, upstream)
-    name = execution.state.spec.name
+    name = f"kernel {execution.state.spec.name!r}"
     inputs = [reference() for reference in ctx.inputs]
     return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
 

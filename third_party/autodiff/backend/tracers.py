@@ -80,6 +80,11 @@ def _recorder() -> str | None:
     return None
 
 
+def is_traced() -> bool:
+    """Whether a tracer is active that records operators."""
+    return _recorder() is not None
+
+
 def is_recorded(name: str) -> bool:
     """Whether a tracer is active that records a launch of kernel `name`; raises for other
     tracers.
