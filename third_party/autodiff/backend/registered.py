@@ -102,6 +102,8 @@ class _Operator:
             name, self._run, mutates_args=(), schema=self._schema, tags=_TAGS
         )
         self.forward.register_fake(self._fake)
+        # An operator is one for the process: copies of a model have the same.
+        self.forward.__deepcopy__ = lambda memo: self.forward
         self._refuse_keyword_tensors(parsed)
         self._histories = Histories(name)
         self._library = self._defined(name)
