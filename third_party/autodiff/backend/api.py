@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
 from . import results, runtime
-from .blame import blame, refuse_null, refuse_tangents
+from .blame import blame, named_values, refuse_null, refuse_tangents
 from .eager_flops import is_counting
 from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
@@ -173,7 +173,8 @@ class DifferentiableKernel(Differentiable):
         if not resolver.passes_on:
             return self._run_wrapped(args, kwargs, grid)
         if forward_ad._current_level >= 0:
-            refuse_tangents(resolver.function, args, kwargs)
+            given = named_values(resolver.function, args, kwargs)
+            refuse_tangents(f"kernel {name!r}", given)
         # An autotuner launches the kernel before we do.
         if resolver.wrapped or not wants:
             refuse_null(resolver.function, args, kwargs)
@@ -241,7 +242,8 @@ class DifferentiableKernel(Differentiable):
     def _take(self, launch) -> bool:
         """Run a launch that a wrapper makes; returns whether it has gradients."""
         if forward_ad._current_level >= 0:
-            refuse_tangents(launch.function, launch.values, {})
+            given = named_values(launch.function, launch.values, {})
+            refuse_tangents(f"kernel {launch.function.__name__!r}", given)
         wants, _ = runtime.look_over(launch.function.__name__, launch.values)
         if wants or is_counting():
             self._start(launch)

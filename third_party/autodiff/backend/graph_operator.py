@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.runtime.jit import MockTensor
 
+from .blame import refuse_transforms
 from .errors import AutodiffError
 from .expr import evaluate
 from .graph_arguments import assembled, identity, paths
@@ -341,6 +342,10 @@ class LaunchOperator:
 
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Launch the operator with autograd history, if gradients are wanted."""
+        names = self.kernel._resolver.names
+        owners = [names[path[0]] for path in self._paths]
+        of = f"kernel {self.kernel._resolver.function.__name__!r}"
+        refuse_transforms(of, list(zip(owners, tensors, strict=False)))
         wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
         if not (torch.is_grad_enabled() and self.with_history(wanted)):
             with torch._C._AutoDispatchBelowAutograd():

@@ -16,17 +16,17 @@ import typing
 
 import torch
 from torch._functorch import compile_utils
-from torch.autograd import forward_ad
 from torch.utils._pytree import tree_flatten, tree_leaves
 
 from .ambient import autocast, autocast_of, undrawn
-from .errors import ArgumentError, AutodiffError, KernelTypeError
+from .blame import refuse_transforms
+from .errors import AutodiffError, KernelTypeError
 from .graph_backward import each_layout, room
 from .histories import Histories, History, placeholders
 from .places import named
 from .registered_node import Call, node
 from .stubs import innermost
-from .tracers import is_traced
+from .tracers import is_traced, outside_of_dynamo
 
 Tensor = torch.Tensor
 # A stub may draw random numbers: two calls are two, and each has to run.
@@ -144,7 +144,7 @@ class _Operator:
         )
         self._backward = define("_backward", _BACKWARD, self._gradients, self._no_gradients, ())
         for key in ("AutogradCPU", "AutogradCUDA", "AutogradMeta"):
-            library.impl(short, self._recorded, key)
+            library.impl(short, outside_of_dynamo(self._recorded), key)
         packets = [getattr(torch.ops, space)]
         packets = [getattr(packets[0], short + of) for of in ("", "_forward", "_backward")]
         from .flops import register_formulas
@@ -156,11 +156,7 @@ class _Operator:
 
     def _recorded(self, *args, **kwargs):
         """Run the operator with autograd, if a gradient is wanted."""
-        if forward_ad._current_level >= 0:
-            self._refuse(args, "has a forward-mode tangent", _has_tangent)
-        if torch._C._are_functorch_transforms_active() and torch.is_grad_enabled():
-            what = "is differentiated by torch.func"
-            self._refuse(args, what, lambda tensor: tensor.requires_grad)
+        refuse_transforms(self.described, list(zip(self._names, args, strict=False)))
         leaves, _ = tree_flatten(args)
         wanted = [n for n, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
         if not wanted or not torch.is_grad_enabled():
@@ -174,14 +170,6 @@ class _Operator:
         call = Call(self, args, kwargs, wanted)
         results = node(repr(self._op)).apply(call, *(leaves[n] for n in wanted))
         return call.restored(results)
-
-    def _refuse(self, args, what: str, is_refused) -> None:
-        for name, value in zip(self._names, args, strict=False):
-            if any(map(is_refused, _tensors(value))):
-                raise ArgumentError(
-                    f"argument {name!r} of {self._op!r} {what}, and operators are differentiated "
-                    "by backward() or torch.autograd.grad only"
-                )
 
     @property
     def described(self) -> str:
@@ -317,10 +305,6 @@ def _own(shape, strides, dtype, device, gradient, taken: set) -> Tensor:
 
 def _tensors(value) -> list[Tensor]:
     return [t for t in tree_leaves(value) if isinstance(t, Tensor)]
-
-
-def _has_tangent(tensor: Tensor) -> bool:
-    return forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def _storage(tensor) -> int:

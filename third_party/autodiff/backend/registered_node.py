@@ -92,7 +92,7 @@ def _backward(ctx, *upstream):
     name = ctx.operator.described
     if any(map(is_batch, given)):
         refuse_batch(f"a result of {name}")
-    if not torch.is_grad_enabled() or is_traced():
+    if not torch.is_grad_enabled():
         return (None, *_gradients(ctx, *upstream))
     with torch.no_grad():
         found = _gradients(ctx, *upstream)

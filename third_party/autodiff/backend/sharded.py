@@ -175,9 +175,7 @@ class _Call:
     def gradients(self, found) -> list:
         """Return gradients as DTensors."""
         return [
-            DTensor.from_local(
-                g, self._mesh, layout, run_check=False, shape=shape, stride=stride
-            )
+            DTensor.from_local(g, self._mesh, layout, run_check=False, shape=shape, stride=stride)
             for g, (shape, stride, layout) in zip(found, self._wanted, strict=True)
         ]
 
