@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
-from . import results, runtime
+from . import plain_launches, results, runtime
 from .blame import blame, named_values, refuse_null, refuse_tangents
 from .eager_flops import is_counting
 from .effects import refuse_idle
@@ -192,7 +192,6 @@ class DifferentiableKernel(Differentiable):
         if kernel is not None:
             refuse_idle(kernel, resolver.function)
             self._remember(kernel, None, resolver.function)
-            runtime.note_plain_launch(resolver, kernel, args, kwargs)
         return kernel
 
     def _run_wrapped(self, args, kwargs, grid):
@@ -248,7 +247,7 @@ class DifferentiableKernel(Differentiable):
         if wants or is_counting():
             self._start(launch)
         else:
-            runtime.launch_plainly(launch, self._resolver.options)
+            runtime.launch_plainly(launch)
             self._remember(launch.kernel, None, launch.function)
         return wants
 
@@ -474,7 +473,8 @@ class Op(Outermost):
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
-        with runtime.recording_history(), results.Watch() as watch:
+        plain_launches.watch()
+        with runtime.recording_history(), results.Watch(self.stub) as watch:
             result = results.call(self.stub, self.kernel, args, kwargs)
         if torch.is_grad_enabled() and not any(w.is_reachable for w in watch.witnesses):
             name, launched = self.kernel._resolver.function.__name__, bool(self.kernel._launches)

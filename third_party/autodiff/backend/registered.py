@@ -18,6 +18,7 @@ import torch
 from torch._functorch import compile_utils
 from torch.utils._pytree import tree_flatten, tree_leaves
 
+from . import plain_launches
 from .ambient import autocast, autocast_of, undrawn
 from .blame import refuse_transforms
 from .errors import AutodiffError, KernelTypeError
@@ -208,6 +209,7 @@ class _Operator:
     @contextlib.contextmanager
     def _leaving_alone(self, args, kwargs):
         """Raise if arguments change meanwhile."""
+        plain_launches.watch()
         # Tensors of inference_mode have no version.
         given = [t for t in _tensors((args, kwargs)) if not t.is_inference()]
         before = [(t, t._version) for t in given]

@@ -57,6 +57,11 @@ def witness(execution) -> Witness | None:
     return found
 
 
+def watch() -> Watch | None:
+    """Return what observes the stub that runs in this thread; None if there is none."""
+    return _thread.watch
+
+
 def note_wanted() -> None:
     """Note that a kernel is launched with a tensor whose gradient may be wanted."""
     if _thread.watch is not None:
@@ -77,7 +82,15 @@ class Watch:
     `without_history`.
     """
 
-    __slots__ = ("_before", "witnesses", "was_wanted", "without_history")
+    __slots__ = ("_before", "_stub", "witnesses", "was_wanted", "without_history")
+
+    def __init__(self, stub):
+        self._stub = stub
+
+    @property
+    def stub(self) -> str:
+        """The stub, in words."""
+        return named(self._stub)
 
     def __enter__(self):
         self.witnesses, self.was_wanted, self.without_history = [], False, []

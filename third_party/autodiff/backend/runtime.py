@@ -7,7 +7,7 @@ import functools
 
 import torch
 
-from . import eager_flops, graph_backward
+from . import eager_flops, graph_backward, plain_launches
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
@@ -136,11 +136,11 @@ def start(resolved, options):
     if wanted and torch.is_grad_enabled():
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
-        _launch(resolved)
-        mark_written(state, leaves)
+        launch_plainly(resolved)
         return state, None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
+    plain_launches.watch()
     call = _Call()
     call.execution, call.kernel, call.grid = execution, kernel, grid
     call.values, call.leaves = resolved.values, leaves
@@ -164,12 +164,10 @@ def _launch(resolved) -> None:
     launch(resolved.kernel, resolved.grid, resolved.values)
 
 
-def launch_plainly(resolved, options) -> None:
+def launch_plainly(resolved) -> None:
     """Run a resolved launch without gradients."""
     _launch(resolved)
-    state = KernelState.known(resolved.kernel, options)
-    if state is not None:
-        mark_written(state, state.spec.flatten(resolved.values))
+    plain_launches.note(resolved.kernel, resolved.values)
 
 
 def prepare(resolved, options):
@@ -248,20 +246,3 @@ def _refuse_leaf(state, index, tensor) -> None:
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
             + where
         )
-
-
-def note_plain_launch(resolver: Resolver, kernel, args, kwargs) -> None:
-    """Increase the versions of tensors that a launch without us has written, if a plan
-    knows them.
-    """
-    state = KernelState.known(kernel, resolver.options)
-    if state is not None and state.outputs:
-        mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
-
-
-def mark_written(state, leaves) -> None:
-    """Increase the versions of tensors that a plain launch has written, as far as known."""
-    for j in state.outputs or ():
-        tensor = leaves[j]
-        if isinstance(tensor, Tensor) and not tensor.is_inference():
-            torch.autograd.graph.increment_version(tensor)
