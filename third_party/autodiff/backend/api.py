@@ -22,6 +22,7 @@ from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
 from .graph_launch import record
+from .graph_stubs import teach_dynamo
 from .options import DEFAULT, Options
 from .order import Outermost
 from .pickling import reduce_kernel, reduce_op
@@ -459,6 +460,7 @@ class Op(Outermost):
 
     def _traced(self, *args, **kwargs) -> Any:
         """Run the stub where Dynamo traces."""
+        teach_dynamo()
         if self._post_process is not None:
             return self._call_outside(*args, **kwargs)
         return self.stub(self.kernel, *args, **kwargs)

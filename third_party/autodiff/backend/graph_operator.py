@@ -67,6 +67,15 @@ def operator_of(kernel, described) -> LaunchOperator:
         return known[key]
 
 
+def rereads(name: str) -> list[int]:
+    """Return the numbers of an operator's tensors that its gradient may read again."""
+    operator = _operators.get(name)
+    if operator is None:
+        return []
+    places = operator.places(operator.state)
+    return [places[i] for i in operator._plan.reread()]
+
+
 class LaunchOperator:
     """The operators for launches of one kernel that only differ in tensors and numbers.
 
