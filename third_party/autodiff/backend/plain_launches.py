@@ -27,6 +27,9 @@ from .target import described
 
 Tensor = torch.Tensor
 _ATTRIBUTE = "_autodiff_effects"
+# The launch function's arguments before those of the kernel.
+_BEFORE = 9
+_increment = torch._C._increment_version
 _AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
 # What a kernel loads and stores needs no derivative.
 _REQUEST = {"wanted": [], "cotangents": [], "scheduled": False, "assume": False, "save": False}
@@ -48,10 +51,16 @@ class Pointer(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """The arguments through which a compiled kernel loads, and through which it stores."""
+    """The arguments through which a compiled kernel loads, and through which it stores.
+
+    `places` are the places of the latter among those of the launch function; None if they are in
+    tuples or descriptors.
+    """
 
     loaded: tuple[Pointer, ...]
     stored: tuple[Pointer, ...]
+    places: tuple[int, ...] | None
+    count: int
 
 
 def effects_of(kernel) -> Effects | None:
@@ -81,7 +90,10 @@ def _derived(kernel) -> Effects | None:
     ]
     used = zip(pointers, arguments, strict=True)
     kinds = [(p, a["loaded"], a["stored"]) for p, a in used if a["type"].startswith("ptr")]
-    return Effects(tuple(p for p, loads, _ in kinds if loads), tuple(p for p, _, s in kinds if s))
+    loaded, stored = (p for p, loads, _ in kinds if loads), tuple(p for p, _, s in kinds if s)
+    flat = tuple([_BEFORE + p.path[0] for p in stored if len(p.path) == 1])
+    places = flat if len(flat) == len(stored) else None
+    return Effects(tuple(loaded), stored, places, _BEFORE + len(names))
 
 
 def watch() -> None:
@@ -93,24 +105,37 @@ def watch() -> None:
 def note(kernel, values) -> None:
     """Increase the versions of tensors that a launch of a compiled kernel has written."""
     effects = effects_of(kernel)
-    if effects is not None and effects.stored:
+    if effects is not None:
         written = [pointer.tensor(values) for pointer in effects.stored]
-        torch._C._increment_version([t for t in written if t is not None and not t.is_inference()])
+        _increment([t for t in written if t is not None and not t.is_inference()])
 
 
-def _launch(kernel, run, gx, gy, gz, stream, function, packed, metadata, enter, leave, *values):
+def _launch(kernel, run, *args):
     """Launch a compiled kernel as Triton does."""
-    effects = effects_of(kernel)
-    if effects is None or not effects.stored or len(values) != len(kernel.src.signature):
-        return run(gx, gy, gz, stream, function, packed, metadata, enter, leave, *values)
+    effects = vars(kernel).get(_ATTRIBUTE, False)
+    if effects is False:
+        effects = effects_of(kernel)
+    if effects is None or not effects.stored or len(args) != effects.count:
+        return run(*args)
     watched = results.watch()
     if watched is not None and torch.is_grad_enabled():
         # Below autograd, somebody else knows the history: a custom operator, say.
         if not torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOGRAD):
-            _check(watched, kernel, effects, values)
-    run(gx, gy, gz, stream, function, packed, metadata, enter, leave, *values)
-    if gx * gy * gz:
-        note(kernel, values)
+            _check(watched, kernel, effects, args[_BEFORE:])
+    run(*args)
+    if not args[0] * args[1] * args[2]:
+        return
+    if effects.places is None:
+        note(kernel, args[_BEFORE:])
+        return
+    written = [args[place] for place in effects.places]
+    if all([type(t) is Tensor for t in written]) and not torch.is_inference_mode_enabled():
+        try:
+            return _increment(written)
+        except RuntimeError:
+            # One was made in inference mode, and has no version.
+            pass
+    note(kernel, args[_BEFORE:])
 
 
 def _check(watched, kernel, effects: Effects, values) -> None:
