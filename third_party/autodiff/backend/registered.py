@@ -99,13 +99,13 @@ class _Operator:
 
             sharding = Sharding(op, self._names, shard, example)
         self._name, self._sharding = name, sharding
+        self._refuse_keyword_tensors(parsed)
         self.forward = torch.library.custom_op(
             name, self._run, mutates_args=(), schema=self._schema, tags=_TAGS
         )
         self.forward.register_fake(self._fake)
         # An operator is one for the process: copies of a model have the same.
         self.forward.__deepcopy__ = lambda memo: self.forward
-        self._refuse_keyword_tensors(parsed)
         self._histories = Histories(name)
         self._library = self._defined(name)
         if sharding is not None:
