@@ -1,4 +1,4 @@
-"""A registered stub runs once: whatever it draws, counts or reads, its gradient belongs to that run."""
+"""A registered stub runs once: whatever it draws or counts, its gradient belongs to that run."""
 
 import contextlib
 import copy

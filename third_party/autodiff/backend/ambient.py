@@ -1,5 +1,5 @@
-"""What surrounds a run of a stub: autocast, which graphs switch off, and random numbers, which a run
-that only tells shapes must not draw.
+"""What surrounds a run of a stub: autocast, which graphs switch off, and random numbers, which a
+run that only tells shapes must not draw.
 """
 
 from __future__ import annotations

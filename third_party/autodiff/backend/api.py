@@ -248,7 +248,7 @@ class DifferentiableKernel(Differentiable):
         if wants or is_counting():
             self._start(launch)
         else:
-            runtime.launch_plainly(launch)
+            runtime.launch_plainly(launch, self._resolver.options)
             self._remember(launch.kernel, None, launch.function)
         return wants
 

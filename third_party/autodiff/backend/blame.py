@@ -117,9 +117,9 @@ def named_values(function, args, kwargs):
 
 _NO_TANGENTS = (
     "has a forward-mode tangent (of torch.func.jvp, jacfwd, hessian or linearize, or of "
-    "forward_ad), which would be lost: there is no forward mode yet, only backward() and "
-    "torch.autograd.grad. For a Jacobian, take a gradient for each output; where the tangent is "
-    "not wanted, detach() the argument"
+    "forward_ad), which would be lost: kernels are differentiated in reverse mode only, by "
+    "backward() and torch.autograd.grad. For a Jacobian, take a gradient for each output; where "
+    "the tangent is not wanted, detach() the argument"
 )
 _NO_FUNC = (
     "is differentiated by torch.func (grad, vjp, jacrev, …), which cannot see into a kernel: "

@@ -1,8 +1,8 @@
 """Plain launches in a stub that Dynamo reads.
 
-PyTorch hides from autograd what a plain kernel writes, so a graph would have a wrong gradient. Where
-that may be, Dynamo breaks its graph: the operation runs as it does without a graph, and its launches
-are checked (`plain_launches.py`).
+PyTorch hides from autograd what a plain kernel writes, so a graph would have a wrong gradient.
+Where that may be, Dynamo breaks its graph: the operation runs as it does without a graph, and its
+launches are checked (`plain_launches.py`).
 """
 
 from __future__ import annotations

@@ -102,12 +102,20 @@ def watch() -> None:
         wrappers.observe(_launch)
 
 
-def note(kernel, values) -> None:
-    """Increase the versions of tensors that a launch of a compiled kernel has written."""
+def note(kernel, values) -> bool:
+    """Increase the versions of tensors that a launch of a compiled kernel has written; returns
+    whether these are known.
+    """
     effects = effects_of(kernel)
-    if effects is not None:
-        written = [pointer.tensor(values) for pointer in effects.stored]
-        _increment([t for t in written if t is not None and not t.is_inference()])
+    if effects is None:
+        return False
+    increase([pointer.tensor(values) for pointer in effects.stored])
+    return True
+
+
+def increase(written) -> None:
+    """Increase the versions of those that are tensors, and have one."""
+    _increment([t for t in written if isinstance(t, Tensor) and not t.is_inference()])
 
 
 def _launch(kernel, run, *args):

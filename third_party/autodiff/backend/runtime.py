@@ -136,7 +136,7 @@ def start(resolved, options):
     if wanted and torch.is_grad_enabled():
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
-        launch_plainly(resolved)
+        launch_plainly(resolved, options)
         return state, None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
@@ -164,10 +164,14 @@ def _launch(resolved) -> None:
     launch(resolved.kernel, resolved.grid, resolved.values)
 
 
-def launch_plainly(resolved) -> None:
+def launch_plainly(resolved, options) -> None:
     """Run a resolved launch without gradients."""
     _launch(resolved)
-    plain_launches.note(resolved.kernel, resolved.values)
+    if not plain_launches.note(resolved.kernel, resolved.values):
+        state = KernelState.known(resolved.kernel, options)
+        if state is not None and state.outputs:
+            leaves = state.spec.flatten(resolved.values)
+            plain_launches.increase([leaves[j] for j in state.outputs])
 
 
 def prepare(resolved, options):
