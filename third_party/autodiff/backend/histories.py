@@ -24,6 +24,7 @@ from .graph_kept import has_numbers_of_runs
 from .kept_memory import Kept
 from .places import named
 from .runtime import recording_history
+from .tensors import tensors_in
 
 Tensor = torch.Tensor
 # The most histories of one operator that graphs may refer to.
@@ -113,7 +114,7 @@ class History:
         self.results = tree_unflatten(results, structure)
         del result, found
         self._refuse_others(anchor)
-        self.kept = Kept(self._saved(made), _tensors(args), _tensors(results))
+        self.kept = Kept(self._saved(made), list(tensors_in(args)), list(tensors_in(results)))
         _histories[self.number] = self
 
     def _saved(self, made) -> list[Tensor]:
@@ -262,13 +263,12 @@ def placeholders(tensors) -> list[Tensor]:
     sizes = [0, 0, 0]
     if has_numbers_of_runs(tensors):
         sizes = [allocate_size(torch.library.get_ctx()._shape_env) for _ in sizes]
-    whole = [torch.empty(n, dtype=torch.uint8, device=d) for n, d in zip(sizes, (device, cpu))]
+    whole = [
+        torch.empty(n, dtype=torch.uint8, device=d)
+        for n, d in zip(sizes, (device, cpu), strict=False)
+    ]
     return [*whole, torch.empty((sizes[2], 0), device=device)]
 
 
 def _edge(result: Tensor) -> GradientEdge | None:
     return get_gradient_edge(result) if result.requires_grad else None
-
-
-def _tensors(value) -> list[Tensor]:
-    return [t for t in tree_leaves(value) if isinstance(t, Tensor)]

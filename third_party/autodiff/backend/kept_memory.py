@@ -135,7 +135,10 @@ class Kept:
         In a graph, these are all arguments, all results, and bytes.
         """
         if self._joined is None:
-            known = [dict(zip(n, t, strict=True)) for n, t in zip(self.used, (given, results))]
+            known = [
+                dict(zip(n, t, strict=True))
+                for n, t in zip(self.used, (given, results), strict=True)
+            ]
             known.append(dict(enumerate(own)))
         else:
             known = [dict(enumerate(given)), dict(enumerate(results)), self._apart(own)]

@@ -44,7 +44,7 @@ def _leaves_behind(node):
 
 
 def refuse_second(name, node, upstream, inputs, gradients) -> list:
-    """Return `gradients`, the results of `node` of what has this `name`, so that to differentiate them is an error.
+    """Return `gradients`, the results of a `node`, so that to differentiate them is an error.
 
     They depend on `upstream` and on `inputs`, as far as these are known, and through `node` on
     leaves.

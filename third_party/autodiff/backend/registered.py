@@ -16,7 +16,7 @@ import typing
 
 import torch
 from torch._functorch import compile_utils
-from torch.utils._pytree import tree_flatten, tree_leaves
+from torch.utils._pytree import tree_leaves
 
 from . import plain_launches
 from .ambient import autocast, autocast_of, undrawn
@@ -27,6 +27,7 @@ from .histories import Histories, History, placeholders
 from .places import named
 from .registered_node import Call, node
 from .stubs import innermost
+from .tensors import tensors_in
 from .tracers import is_traced, outside_of_dynamo
 
 Tensor = torch.Tensor
@@ -158,10 +159,10 @@ class _Operator:
     def _recorded(self, *args, **kwargs):
         """Run the operator with autograd, if a gradient is wanted."""
         refuse_transforms(self.described, list(zip(self._names, args, strict=False)))
-        leaves, _ = tree_flatten(args)
+        leaves = tree_leaves(args)
         wanted = [n for n, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
         if not wanted or not torch.is_grad_enabled():
-            cast = autocast_of(_tensors(leaves))
+            cast = autocast_of(tensors_in(leaves))
             with torch._C._AutoDispatchBelowAutograd():
                 if not cast or not is_traced():
                     return self.forward._opoverload(*args, **kwargs)
@@ -179,7 +180,7 @@ class _Operator:
 
     def keep(self, wanted, joined, *args, **kwargs):
         """Call the operator that runs the stub and returns what the gradient needs, too."""
-        return self._keeping(wanted, joined, autocast_of(_tensors(args)), *args, **kwargs)
+        return self._keeping(wanted, joined, autocast_of(tensors_in(args)), *args, **kwargs)
 
     def gradient(self, *given) -> list[Tensor]:
         """Call the operator for gradients."""
@@ -211,7 +212,7 @@ class _Operator:
         """Raise if arguments change meanwhile."""
         plain_launches.watch()
         # Tensors of inference_mode have no version.
-        given = [t for t in _tensors((args, kwargs)) if not t.is_inference()]
+        given = [t for t in tensors_in((args, kwargs)) if not t.is_inference()]
         before = [(t, t._version) for t in given]
         yield
         for tensor, version in before:
@@ -224,7 +225,7 @@ class _Operator:
 
     def _keep(self, wanted, joined, cast, /, *args, **kwargs):
         """Run the stub; returns its results, and what the gradient needs of this run."""
-        given = _tensors(args)
+        given = list(tensors_in(args))
         with autocast(cast, given):
             if not wanted:
                 result = self._run(*args, **kwargs)
@@ -240,7 +241,7 @@ class _Operator:
         return *self._listed(history.take()), kept
 
     def _keep_fake(self, wanted, joined, cast, /, *args, **kwargs):
-        given = _tensors(args)
+        given = list(tensors_in(args))
         with autocast(cast, given):
             results = self._listed(self._fake(*args, **kwargs))
         return *results, placeholders(given) if joined else []
@@ -258,10 +259,10 @@ class _Operator:
 
     def _checked(self, result, args, kwargs):
         """Return a result as it is; raises if it shares memory with anything else."""
-        owners = {_storage(t): t for t in _tensors((args, kwargs))}
-        for tensor in _tensors(result):
+        owners = {_storage(t): t for t in tensors_in((args, kwargs))}
+        for tensor in tensors_in(result):
             owner = owners.setdefault(_storage(tensor), tensor)
-            if owner is not tensor or any(owner is t for t in _tensors((args, kwargs))):
+            if owner is not tensor or any(owner is t for t in tensors_in((args, kwargs))):
                 raise AutodiffError(
                     f"stub {named(self._stub)} returns memory of "
                     f"{self._which(owner, args, kwargs)}, which an operator must not: return a "
@@ -274,7 +275,7 @@ class _Operator:
 
     def _which(self, tensor, args, kwargs) -> str:
         for name, value in (*zip(self._names, args, strict=False), *kwargs.items()):
-            if any(tensor is t for t in _tensors(value)):
+            if any(tensor is t for t in tensors_in(value)):
                 return f"its argument {name!r}"
         return "another of its results"
 
@@ -287,7 +288,7 @@ class _Operator:
             found = self._histories.find(number).gradients(upstream, given, results, kept)
         else:
             found = [None] * len(layouts[0])
-        taken = {_storage(t) for t in _tensors((upstream, given, results, kept))}
+        taken = {_storage(t) for t in tensors_in((upstream, given, results, kept))}
         return [_own(*of, g, taken) for of, g in zip(each_layout(*layouts), found, strict=True)]
 
     def _no_gradients(self, upstream, given, results, kept, number, *layouts) -> list[Tensor]:
@@ -303,10 +304,6 @@ def _own(shape, strides, dtype, device, gradient, taken: set) -> Tensor:
         return gradient
     made = room(shape, strides, dtype, device)
     return made.zero_() if gradient is None else made.copy_(gradient)
-
-
-def _tensors(value) -> list[Tensor]:
-    return [t for t in tree_leaves(value) if isinstance(t, Tensor)]
 
 
 def _storage(tensor) -> int:

@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from .blame import is_batch, refuse_batch
 from .graph_backward import layouts_of
 from .once import refuse_second
+from .tensors import tensors_in
 from .tracers import is_traced, outside_of_dynamo
 
 Tensor = torch.Tensor
@@ -27,7 +28,7 @@ class Call:
         """Run the stub, and tell a node what its gradient needs; returns the tensors that are
         results.
         """
-        given = _tensors(self.args)
+        given = list(tensors_in(self.args))
         joined = is_traced() or detect_fake_mode(given) is not None or given[0].is_meta
         shards = self.operator.shards(self.args, self.kwargs)
 
@@ -47,7 +48,7 @@ class Call:
             ctx.number = numbered.shape[0]
             # The number alone keeps no history.
             ctx.history = self.operator.history(ctx.number)
-        held = [_tensors(local), _tensors(own)]
+        held = [list(tensors_in(local)), list(tensors_in(own))]
         if not joined:
             used = ctx.history.kept.used if ctx.history else ((), ())
             held = [[ts[n] for n in ns] for ts, ns in zip(held, used, strict=True)]
@@ -121,7 +122,3 @@ class _Registered(torch.autograd.Function):
 def node(name: str):
     """Return the node's class, with the name that PyTorch shows in graphs and profiles."""
     return type(_Registered)(name, (_Registered,), {"__module__": __name__})
-
-
-def _tensors(value) -> list[Tensor]:
-    return [t for t in tree_leaves(value) if isinstance(t, Tensor)]

@@ -14,7 +14,6 @@ from .executable import launch
 from .grafts import Graft, graft
 from .once import refuse_second
 from .results import note_without_history, witness
-from .specialize import Resolver
 from .state import KernelState
 from .tracers import outside_of_dynamo, refuse_proxy
 
