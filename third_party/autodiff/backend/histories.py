@@ -160,6 +160,11 @@ class History:
                     "gradient for it: make it a parameter of the stub, or detach() it"
                 )
 
+    @property
+    def have_history(self) -> list[bool]:
+        """Whether each result depends on the arguments, for autograd."""
+        return [edge is not None for edge in self._outputs]
+
     def executions(self):
         """Yield the execution of each launch that has a gradient, and its numbers."""
         for node in self._nodes():

@@ -190,11 +190,11 @@ def _depend(kernel, sources) -> bool:
 
     try:
         state = KernelState.of(kernel, kernel.src.fn)
-        plan = state.handle(state.ask(tuple(pointer.number for pointer in sources))).plan
+        wanted = tuple(pointer.number for pointer in sources)
+        return bool(state.handle(state.ask(wanted)).plan.with_history(wanted))
     except AutodiffError:
         # It is not known, then.
         return True
-    return bool(plan.inputs and plan.backward)
 
 
 def _reader(watched, tensor: Tensor) -> str | None:

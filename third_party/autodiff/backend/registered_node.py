@@ -58,6 +58,9 @@ class Call:
         leaves = tree_leaves(local)
         ctx.layouts = layouts_of([leaves[n] for n in self.wanted])
         leaves, self._structure = tree_flatten(results)
+        if ctx.number and ctx.history:
+            pairs = zip(tensors_in(leaves), ctx.history.have_history, strict=True)
+            ctx.mark_non_differentiable(*(t for t, has in pairs if not has))
         self._others = [None if isinstance(value, Tensor) else value for value in leaves]
         self._are_tensors = [isinstance(value, Tensor) for value in leaves]
         return tuple(value for value in leaves if isinstance(value, Tensor))
