@@ -531,3 +531,72 @@ def test_wrap_triton(dynamo, inside, run):
             gradient, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
         )
     compare(run(lambda x, w: call(x.sin(), w)), lambda x, w: reference(x.sin(), w), dynamo)
+
+
+# ----------------------------------------------------------------------------------- forward mode
+
+
+@triton.jit
+def exponential_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
+
+
+def exponential(kernel, x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    kernel[(1,)](x, y, x.numel(), 16)
+    return y
+
+
+def of_duals(function, x, t):
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, t)
+        return torch.autograd.forward_ad.unpack_dual(function(dual)).tangent
+
+
+def without_grad(function, x, t):
+    with torch.no_grad():
+        return torch.func.jvp(function, (x,), (t,))[1]
+
+
+EXPONENTIALS = {
+    "launch": lambda x: exponential(differentiable_exponential, x),
+    "operation": autodiff(exponential_kernel, exponential),
+    "registered": autodiff(exponential_kernel, exponential).register("autodiff_test::tangents"),
+}
+differentiable_exponential = differentiable(exponential_kernel)
+FORWARD_MODES = {
+    "jvp": lambda f, x, t: torch.func.jvp(f, (x,), (t,))[1],
+    "jvp beside PyTorch": lambda f, x, t: torch.func.jvp(lambda a: f(a) + a * a, (x,), (t,))[1],
+    "jvp without grad": without_grad,
+    "jacfwd": lambda f, x, t: torch.func.jacfwd(f)(x),
+    "hessian": lambda f, x, t: torch.func.hessian(lambda a: f(a).sum())(x),
+    "linearize": lambda f, x, t: torch.func.linearize(f, x)[1](t),
+    "duals": of_duals,
+    "by two gradients": lambda f, x, t: torch.autograd.functional.jvp(f, x, t)[1],
+    "a batch": lambda f, x, t: torch.func.vmap(lambda t: torch.func.jvp(f, (x,), (t,))[1])(t[None]),
+}
+RECORDERS = {
+    "eager": lambda f, *args: f,
+    "compiled": lambda f, *args: torch.compile(f, backend="aot_eager"),
+    "read by Dynamo": lambda f, *args: torch.compile(f, backend="eager"),
+    "make_fx": lambda f, *args: make_fx(f)(*args),
+}
+
+
+@pytest.mark.parametrize("recorder", RECORDERS)
+@pytest.mark.parametrize("mode", FORWARD_MODES)
+@pytest.mark.parametrize("kind", EXPONENTIALS)
+def test_forward_mode_is_refused(dynamo, kind, mode, recorder):
+    """Nowhere is a tangent lost without an error."""
+    operation, x, t = EXPONENTIALS[kind], *(torch.randn(9, device=dynamo) for _ in range(2))
+
+    def tangent(x, t):
+        return FORWARD_MODES[mode](operation, x, t)
+
+    message = "forward-mode tangent|differentiated (again|by torch.func)|torch.func transform"
+    if (mode, recorder) == ("by two gradients", "compiled"):
+        message += "|double backward"
+    with pytest.raises((AutodiffError, RuntimeError), match=message):
+        RECORDERS[recorder](tangent, x, t)(x, t)
+    torch.testing.assert_close(operation(x), x.exp())

@@ -15,13 +15,14 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
-from . import results, runtime
-from .blame import blame, refuse_null, refuse_tangents
+from . import plain_launches, results, runtime
+from .blame import blame, named_values, refuse_null, refuse_tangents
 from .eager_flops import is_counting
 from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
 from .graph_launch import record
+from .graph_stubs import teach_dynamo
 from .options import DEFAULT, Options
 from .order import Outermost
 from .pickling import reduce_kernel, reduce_op
@@ -173,7 +174,8 @@ class DifferentiableKernel(Differentiable):
         if not resolver.passes_on:
             return self._run_wrapped(args, kwargs, grid)
         if forward_ad._current_level >= 0:
-            refuse_tangents(resolver.function, args, kwargs)
+            given = named_values(resolver.function, args, kwargs)
+            refuse_tangents(f"kernel {name!r}", given)
         # An autotuner launches the kernel before we do.
         if resolver.wrapped or not wants:
             refuse_null(resolver.function, args, kwargs)
@@ -191,7 +193,6 @@ class DifferentiableKernel(Differentiable):
         if kernel is not None:
             refuse_idle(kernel, resolver.function)
             self._remember(kernel, None, resolver.function)
-            runtime.note_plain_launch(resolver, kernel, args, kwargs)
         return kernel
 
     def _run_wrapped(self, args, kwargs, grid):
@@ -241,7 +242,8 @@ class DifferentiableKernel(Differentiable):
     def _take(self, launch) -> bool:
         """Run a launch that a wrapper makes; returns whether it has gradients."""
         if forward_ad._current_level >= 0:
-            refuse_tangents(launch.function, launch.values, {})
+            given = named_values(launch.function, launch.values, {})
+            refuse_tangents(f"kernel {launch.function.__name__!r}", given)
         wants, _ = runtime.look_over(launch.function.__name__, launch.values)
         if wants or is_counting():
             self._start(launch)
@@ -458,6 +460,7 @@ class Op(Outermost):
 
     def _traced(self, *args, **kwargs) -> Any:
         """Run the stub where Dynamo traces."""
+        teach_dynamo()
         if self._post_process is not None:
             return self._call_outside(*args, **kwargs)
         return self.stub(self.kernel, *args, **kwargs)
@@ -472,7 +475,8 @@ class Op(Outermost):
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()
-        with runtime.recording_history(), results.Watch() as watch:
+        plain_launches.watch()
+        with runtime.recording_history(), results.Watch(self.stub) as watch:
             result = results.call(self.stub, self.kernel, args, kwargs)
         if torch.is_grad_enabled() and not any(w.is_reachable for w in watch.witnesses):
             name, launched = self.kernel._resolver.function.__name__, bool(self.kernel._launches)

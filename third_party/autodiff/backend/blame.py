@@ -16,6 +16,7 @@ from .errors import ArgumentError, AutodiffError
 from .options import KEYWORDS, REQUESTED
 from .places import named
 from .tensors import fault_of, lacks_address
+from .tracers import is_differentiated_by_func
 from .wrappers import Differentiable
 
 Tensor = torch.Tensor
@@ -109,18 +110,69 @@ def _recursed(error) -> bool:
     return isinstance(error, RecursionError) or (silent and isinstance(error, KeyError))
 
 
-def _named(function, args, kwargs):
+def named_values(function, args, kwargs):
+    """Return pairs of parameters' names and what they are given."""
     return (*zip(function.arg_names, args, strict=False), *kwargs.items())
 
 
-def refuse_tangents(function, args, kwargs) -> None:
-    """Raise `ArgumentError` for a dual tensor of forward mode, whose tangent would be lost."""
-    for name, value in _named(function, args, kwargs):
-        if isinstance(value, Tensor) and forward_ad.unpack_dual(value).tangent is not None:
-            raise ArgumentError(
-                f"argument {name!r} of kernel {function.__name__!r} has a forward-mode "
-                "tangent; kernels are differentiated in reverse mode only"
-            )
+_NO_TANGENTS = (
+    "has a forward-mode tangent (of torch.func.jvp, jacfwd, hessian or linearize, or of "
+    "forward_ad), which would be lost: kernels are differentiated in reverse mode only, by "
+    "backward() and torch.autograd.grad. For a Jacobian, take a gradient for each output; where "
+    "the tangent is not wanted, detach() the argument"
+)
+_NO_FUNC = (
+    "is differentiated by torch.func (grad, vjp, jacrev, …), which cannot see into a kernel: "
+    "differentiate by backward() or torch.autograd.grad"
+)
+
+
+def refuse_tangents(whose: str, given) -> None:
+    """Raise `ArgumentError` for an argument of `whose` with a tangent of forward mode.
+
+    `given` are pairs of their names and values.
+    """
+    for name, value in given:
+        if any(forward_ad.unpack_dual(t).tangent is not None for t in _tensors_of(value)):
+            raise ArgumentError(f"argument {name!r} of {whose} {_NO_TANGENTS}")
+
+
+def refuse_transforms(whose: str, given) -> None:
+    """Raise `ArgumentError` for an argument that a transform would differentiate, which does not
+    know of our gradients.
+    """
+    if forward_ad._current_level >= 0:
+        refuse_tangents(whose, given)
+    if torch.is_grad_enabled() and is_differentiated_by_func():
+        for name, value in given:
+            if any(tensor.requires_grad for tensor in _tensors_of(value)):
+                raise ArgumentError(f"argument {name!r} of {whose} {_NO_FUNC}")
+
+
+def _tensors_of(value):
+    """Yield the tensors in an argument, in a list, or in a tensor descriptor."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _tensors_of(part)
+    elif isinstance(base := getattr(value, "base", None), Tensor):
+        yield base
+
+
+def is_batch(gradient) -> bool:
+    """Whether a gradient is a batch of them, by PyTorch's vmap."""
+    functorch = torch._C._functorch
+    wrapped = functorch.is_functorch_wrapped_tensor(gradient)
+    return wrapped or functorch.is_legacy_batchedtensor(gradient)
+
+
+def refuse_batch(what: str, error=None) -> None:
+    """Raise `ArgumentError` for a batch of gradients of `what`."""
+    raise ArgumentError(
+        f"the upstream gradient of {what} is a batch of gradients (is_grads_batched=True, or vmap "
+        "over a backward), which a kernel cannot take: call the backward once for each"
+    ) from error
 
 
 def _null(value):
@@ -141,7 +193,7 @@ def refuse_null(function, args, kwargs) -> None:
 
     Triton's launchers pass its address, 0, to the kernel. To read there breaks the GPU's context.
     """
-    for name, value in _named(function, args, kwargs):
+    for name, value in named_values(function, args, kwargs):
         null = _null(value)
         if null is not None:
             raise ArgumentError(
@@ -228,7 +280,7 @@ def blame(resolver, args, kwargs, error) -> None:
         raise unusable(repr(error)) from error
     _blame_source(function, error)
     constants = {p.name for p in function.params if p.is_constexpr}
-    for name, value in _named(function, args, kwargs):
+    for name, value in named_values(function, args, kwargs):
         fault = _fault(name, value, name in constants, error)
         if fault is not None:
             raise ArgumentError(f"argument {name!r} of {kernel} {fault}") from error

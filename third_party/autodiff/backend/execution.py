@@ -15,6 +15,7 @@ import torch
 from . import eager_flops, races, tuning
 from .around import Spill
 from .backward import BASE, Backward, grid_of
+from .blame import is_batch, refuse_batch
 from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
 from .executable import launch, load
@@ -379,17 +380,10 @@ class Execution:
 
     def _blame_upstream(self, upstream, error):
         """Raise `ArgumentError` if the backward failed because of a transformation around it."""
-        functorch = torch._C._functorch
         for j, gradient in upstream.items():
-            if functorch.is_functorch_wrapped_tensor(gradient) or (
-                functorch.is_legacy_batchedtensor(gradient)
-            ):
+            if is_batch(gradient):
                 spec = self.state.spec
-                raise ArgumentError(
-                    f"the upstream gradient of argument {spec.names[j]!r} of kernel {spec.name!r} "
-                    "is a batch of gradients (is_grads_batched=True, or vmap over a backward), "
-                    "which a kernel cannot take: call the backward once for each"
-                ) from error
+                refuse_batch(f"argument {spec.names[j]!r} of kernel {spec.name!r}", error)
 
     def _is_unplanned(self, upstream) -> bool:
         return self.planned is not None and not upstream.keys() <= set(self.planned)

@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import register_flop_formula
 
+from .ambient import undrawn
 from .api import Preview
 from .arithmetic import divided
 from .backward import grid_of
@@ -240,10 +241,7 @@ def count(op, args, kwargs, wanted=None) -> int:
         return value.detach().requires_grad_(needed)
 
     if any(isinstance(leaf, FakeTensor) for leaf in leaves):
-        raise AutodiffError(
-            f"the products of {op!r} are counted for tensors with memory, and these are fake: "
-            "count a call outside of a FakeTensorMode"
-        )
+        raise _without_memory(op)
     launches = []
 
     class Noting(Preview):
@@ -262,6 +260,13 @@ def count(op, args, kwargs, wanted=None) -> int:
         elif execution is not None:
             found += of_backward(execution.backward, given)
     return found
+
+
+def _without_memory(op) -> AutodiffError:
+    return AutodiffError(
+        f"the products of {op!r} are counted for tensors with memory, and these are fake: "
+        "count a call outside of a FakeTensorMode"
+    )
 
 
 def _scalars(leaves):
@@ -296,13 +301,25 @@ def _operand(kind, index, leaves, plan, facts):
     return None
 
 
-def register_formulas(op, forward, backward) -> None:
-    """Tell PyTorch's counter the operations of a registered operator and its gradients."""
+def register_formulas(op, histories, forward, keeping, backward) -> None:
+    """Tell PyTorch's counter the operations of a registered operator and its gradients.
+
+    To count those of the forward, the stub runs again, with kernels that launch nothing.
+    """
 
     @register_flop_formula(forward, get_raw=True)
     def count_forward(*args, out_val=None, **kwargs):
-        return count(op, args, kwargs)
+        with undrawn():
+            return count(op, args, kwargs)
+
+    @register_flop_formula(keeping, get_raw=True)
+    def count_keeping(wanted, joined, cast, /, *args, out_val=None, **kwargs):
+        with undrawn():
+            return count(op, args, kwargs)
 
     @register_flop_formula(backward, get_raw=True)
-    def count_backward(upstream, wanted, /, *args, out_val=None, **kwargs):
-        return count(op, args, kwargs) + count(op, args, kwargs, wanted)
+    def count_backward(upstream, given, results, kept, number, *layouts, out_val=None):
+        if any(isinstance(leaf, FakeTensor) for leaf in tree_leaves((upstream, kept))):
+            raise _without_memory(op)
+        launches = histories.find(number or kept[-1].shape[0]).executions()
+        return sum(of_backward(execution.backward, scalars) for execution, scalars in launches)

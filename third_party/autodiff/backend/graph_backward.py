@@ -73,19 +73,34 @@ def _define() -> torch.library.Library:
     return library
 
 
-def _rooms(upstream, saved, node, types, ranks, shapes, strides) -> list[Tensor]:
+def _rooms(upstream, saved, node, types, *layouts) -> list[Tensor]:
     """Return memory for the gradients."""
     device = next(gradient.device for gradient in upstream if gradient is not None)
+    types = [f"{dtype} {device}" for dtype in types]
+    return [room(*layout) for layout in each_layout(types, *layouts)]
+
+
+def layouts_of(tensors) -> tuple[tuple, tuple, tuple, tuple]:
+    """Return types, ranks, sizes and strides of gradients of tensors, for `each_layout`."""
+    # PyTorch 2.11 turns a list of types into numbers.
+    types = tuple(f"{t.dtype} {t.device}".removeprefix("torch.") for t in tensors)
+    shapes = sum((tuple(t.shape) for t in tensors), ())
+    strides = (strides_of_gradient(t.shape, t.stride()) for t in tensors)
+    return types, tuple(t.dim() for t in tensors), shapes, sum(strides, ())
+
+
+def each_layout(types, ranks, shapes, strides):
+    """Yield shape, strides, type and device of tensors, from lists that an operator takes."""
     sizes, steps = iter(shapes), iter(strides)
-    return [
-        torch.empty_strided(
-            list(itertools.islice(sizes, rank)),
-            list(itertools.islice(steps, rank)),
-            dtype=getattr(torch, dtype),
-            device=device,
-        )
-        for dtype, rank in zip(types, ranks, strict=True)
-    ]
+    for given, rank in zip(types, ranks, strict=True):
+        dtype, device = given.split(" ")
+        shape, own = (list(itertools.islice(part, rank)) for part in (sizes, steps))
+        yield shape, own, getattr(torch, dtype), torch.device(device)
+
+
+def room(shape, strides, dtype, device) -> Tensor:
+    """Return memory for a gradient."""
+    return torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
 def _run(upstream, saved, number, *layouts) -> list[Tensor]:

@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .graph_kept import Held, has_numbers_of_runs
 from .memory import extent, is_dense, meet, same_strides, strides_of_gradient
+from .once import refuse_second
 
 Tensor = torch.Tensor
 # PyTorch has few operations for these.
@@ -32,13 +33,17 @@ class Recorded(torch.autograd.Function):
         outputs = zip(operator.outputs, written, strict=True)
         with_history = operator.with_history(wanted)
         ctx.mark_non_differentiable(*(t for n, t in outputs if n not in with_history))
+        ctx.kernel = f"kernel {operator.kernel._resolver.function.__name__!r}"
         return tuple(written)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, *upstream):
-        gradients = ctx.backward_of(ctx.saved_tensors, upstream)
-        return (None, None, None, *(gradients.get(place) for place in range(ctx.count)))
+        with torch.no_grad():
+            found = ctx.backward_of(ctx.saved_tensors, upstream)
+        gradients = [found.get(place) for place in range(ctx.count)]
+        if torch.is_grad_enabled():
+            gradients = refuse_second(ctx.kernel, ctx, upstream, (), gradients)
+        return (None, None, None, *gradients)
 
 
 def _of_kernels(ctx, operator, inlined, numbers, tensors):

@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.runtime.jit import MockTensor
 
+from .blame import refuse_transforms
 from .errors import AutodiffError
 from .expr import evaluate
 from .graph_arguments import assembled, identity, paths
@@ -64,6 +65,15 @@ def operator_of(kernel, described) -> LaunchOperator:
                 _operators[made.name] = made
             known[key] = _operators[made.name]
         return known[key]
+
+
+def rereads(name: str) -> list[int]:
+    """Return the numbers of an operator's tensors that its gradient may read again."""
+    operator = _operators.get(name)
+    if operator is None:
+        return []
+    places = operator.places(operator.state)
+    return [places[i] for i in operator._plan.reread()]
 
 
 class LaunchOperator:
@@ -341,6 +351,10 @@ class LaunchOperator:
 
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Launch the operator with autograd history, if gradients are wanted."""
+        names = self.kernel._resolver.names
+        owners = [names[path[0]] for path in self._paths]
+        of = f"kernel {self.kernel._resolver.function.__name__!r}"
+        refuse_transforms(of, list(zip(owners, tensors, strict=False)))
         wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
         if not (torch.is_grad_enabled() and self.with_history(wanted)):
             with torch._C._AutoDispatchBelowAutograd():

@@ -23,7 +23,7 @@ class _Once(torch.autograd.Function):
     @staticmethod
     def backward(ctx, _):
         raise AutodiffError(
-            f"the gradient of kernel {ctx.name!r} cannot be differentiated again: generated "
+            f"the gradient of {ctx.name} cannot be differentiated again: generated "
             "backward kernels have no second derivative. If it need not be, take this gradient "
             "without create_graph=True, or detach() it"
         )
@@ -44,7 +44,7 @@ def _leaves_behind(node):
 
 
 def refuse_second(name, node, upstream, inputs, gradients) -> list:
-    """Return `gradients`, the results of `node`, so that to differentiate them is an error.
+    """Return `gradients`, the results of a `node`, so that to differentiate them is an error.
 
     They depend on `upstream` and on `inputs`, as far as these are known, and through `node` on
     leaves.

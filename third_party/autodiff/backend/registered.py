@@ -1,30 +1,42 @@
 """An `autodiff` operation as an operator of PyTorch, with a name and a schema.
 
 The operator is functional: it allocates its results and does not change its arguments. Without
-memory (for meta tensors), it runs the stub with a kernel that launches nothing. Its gradient is a
-second operator, `NAME_backward`, which runs the operation again with autograd.
+memory (for meta tensors), it runs the stub with a kernel that launches nothing. If a gradient is
+wanted, `NAME_forward` runs the stub in its place, and returns what the gradient needs, too.
+`NAME_backward` computes that without the stub (`histories.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
 import typing
 
 import torch
-from torch.autograd import forward_ad
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch._functorch import compile_utils
+from torch.utils._pytree import tree_leaves
 
-from .errors import ArgumentError, AutodiffError, KernelTypeError
-from .graph_gradient import gradient_like, gradients_of, room_for_gradient
-from .memory import Span, extent, restore
+from . import plain_launches
+from .ambient import autocast, autocast_of, undrawn
+from .blame import refuse_transforms
+from .errors import AutodiffError, KernelTypeError
+from .graph_backward import each_layout, room
+from .histories import Histories, History, placeholders
 from .places import named
-from .runtime import mark_written, recording_history
-from .state import KernelState
+from .registered_node import Call, node
 from .stubs import innermost
+from .tensors import tensors_in
+from .tracers import is_traced, outside_of_dynamo
 
 Tensor = torch.Tensor
+# A stub may draw random numbers: two calls are two, and each has to run.
+_TAGS = (torch.Tag.nondeterministic_seeded,)
+_BACKWARD = (
+    "(Tensor?[] upstream, Tensor[] given, Tensor[] results, Tensor[] kept, SymInt number, "
+    "str[] types, int[] ranks, SymInt[] shapes, SymInt[] strides) -> Tensor[]"
+)
 _lock = threading.Lock()
 _registered: dict[str, tuple] = {}
 
@@ -39,7 +51,7 @@ def register(op, name: str, schema: str | None = None, shard=None, example=None)
             raise AutodiffError(
                 f"{name!r} is no name of an operator: give a namespace and a name, 'mine::rms'"
             )
-        for taken in (name, f"{name}_backward"):
+        for taken in (name, f"{name}_forward", f"{name}_backward"):
             if torch._C._dispatch_has_kernel(taken):
                 raise AutodiffError(
                     f"there is an operator {taken!r} already, and it is another one: give "
@@ -66,35 +78,6 @@ class _NoLaunch:
         """Accept the arguments of a launch."""
 
 
-class _Noted:
-    """A kernel whose launches increase the version of tensors that they write, like in-place
-    operations.
-    """
-
-    def __init__(self, kernel):
-        self._kernel = kernel
-
-    def __getattr__(self, name):
-        return getattr(self._kernel, name)
-
-    def __getitem__(self, grid):
-        return functools.partial(self.run, grid=grid)
-
-    def run(self, *args, grid, **kwargs):
-        """Launch the kernel."""
-        launches = self._kernel._launches
-        before = len(launches)
-        result = self._kernel.run(*args, grid=grid, **kwargs)
-        resolver = self._kernel._resolver
-        for kernel, _, function in launches[before:]:
-            state = KernelState.of(kernel, function, resolver.options)
-            # The launch has increased versions if it knew what is written.
-            if state.outputs is None:
-                state.plan_of_everything()
-                mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
-        return result
-
-
 class _Operator:
     """The two operators of an operation: `forward`, and `backward` for its gradients."""
 
@@ -104,6 +87,7 @@ class _Operator:
         self._schema = _schema(op.stub) if schema is None else schema
         parsed = torch._C.parse_schema(f"{name}{self._schema}")
         self._names = [argument.name for argument in parsed.arguments]
+        self._count = len(parsed.returns)
         if parsed.is_mutable:
             raise AutodiffError(
                 f"operator {name!r} would change its arguments, by its schema {self._schema}: an "
@@ -115,61 +99,100 @@ class _Operator:
             from .sharded import Sharding
 
             sharding = Sharding(op, self._names, shard, example)
+        self._name, self._sharding = name, sharding
+        self._refuse_keyword_tensors(parsed)
         self.forward = torch.library.custom_op(
-            name, self._run, mutates_args=(), schema=self._schema
+            name, self._run, mutates_args=(), schema=self._schema, tags=_TAGS
         )
         self.forward.register_fake(self._fake)
-        prefix = "Tensor?[] {}, int[] {}".format(*self._unused("upstream", "wanted"))
-        arguments = self._schema[1 : self._schema.rindex("->")].strip()[:-1]
-        of_backward = f"({', '.join(part for part in (prefix, arguments) if part)}) -> Tensor[]"
-        self.backward = torch.library.custom_op(
-            f"{name}_backward", self._gradients, mutates_args=(), schema=of_backward
-        )
-        self.backward.register_fake(self._no_gradients)
-        has_keywords = any(argument.kwarg_only for argument in parsed.arguments)
-        self.forward.register_autograd(
-            self._differentiate, setup_context=self._keep_both if has_keywords else self._keep
-        )
-
-        self._library = self._guarded(name)
+        # An operator is one for the process: copies of a model have the same.
+        self.forward.__deepcopy__ = lambda memo: self.forward
+        self._histories = Histories(name)
+        self._library = self._defined(name)
         if sharding is not None:
-            sharding.register(self.forward, self.backward)
+            sharding.register(self.forward)
             op._shardings.append(sharding)
-        space, short = name.split("::")
-        from .flops import register_formulas
 
-        packets = (getattr(getattr(torch.ops, space), of) for of in (short, f"{short}_backward"))
-        register_formulas(op, *packets)
+    def _refuse_keyword_tensors(self, parsed) -> None:
+        for argument in parsed.arguments:
+            if argument.kwarg_only and "Tensor" in str(argument.type):
+                raise AutodiffError(
+                    f"operator {self._name!r} has a tensor that is given by name only, "
+                    f"{argument.name!r}, which has no gradient in PyTorch: make it positional"
+                )
 
-    def _guarded(self, name: str) -> torch.library.Library:
-        """Raise errors for transforms that Python operators do not support.
-
-        PyTorch would lose tangents, and has messages for other transforms that users do not
-        understand.
-        """
+    def _defined(self, name: str) -> torch.library.Library:
+        """Define the operators for autograd, and let it use them."""
         space, short = name.split("::")
         library = torch.library.Library(space, "FRAGMENT")
-        for key in ("AutogradCPU", "AutogradCUDA"):
-            plain = torch.library.get_kernel(name, key)
 
-            def guarded(keyset, *args, plain=plain, **kwargs):
-                if forward_ad._current_level >= 0:
-                    self._refuse(args, "has a forward-mode tangent", _has_tangent)
-                if torch._C._are_functorch_transforms_active() and torch.is_grad_enabled():
-                    what = "is differentiated by torch.func"
-                    self._refuse(args, what, lambda tensor: tensor.requires_grad)
-                return plain.call_boxed(keyset, *args, **kwargs)
+        def define(suffix, schema, implementation, fake, tags):
+            tags = (torch.Tag.needs_exact_strides, torch.Tag.cudagraph_unsafe, *tags)
+            library.define(f"{short}{suffix}{schema}", tags=tags)
+            library.impl(f"{short}{suffix}", implementation, "CompositeExplicitAutograd")
+            torch.library.register_fake(f"{name}{suffix}", fake, lib=library)
+            return getattr(getattr(torch.ops, space), f"{short}{suffix}").default
 
-            library.impl(short, guarded, key, with_keyset=True)
+        arguments, results = self._schema[1:].rsplit("->", 1)
+        arguments = arguments.strip()[:-1]
+        results = results.strip()
+        results = results[1:-1] if results.startswith("(") else results
+        own = "int[] {}, bool {}, str {}".format(*self._unused("wanted", "joined", "cast"))
+        parts = ", ".join(part for part in (own, arguments) if part)
+        returned = ", ".join(part for part in (results, "Tensor[]") if part)
+        tags = (*_TAGS, torch.Tag.dynamic_output_shape)
+        self._keeping = define(
+            "_forward", f"({parts}) -> ({returned})", self._keep, self._keep_fake, tags
+        )
+        self._backward = define("_backward", _BACKWARD, self._gradients, self._no_gradients, ())
+        for key in ("AutogradCPU", "AutogradCUDA", "AutogradMeta"):
+            library.impl(short, outside_of_dynamo(self._recorded), key)
+        packets = [getattr(torch.ops, space)]
+        packets = [getattr(packets[0], short + of) for of in ("", "_forward", "_backward")]
+        from .flops import register_formulas
+
+        register_formulas(self._op, self._histories, *packets)
+        # PyTorch merges equal calls in a graph, except of what draws random numbers by this list.
+        compile_utils.rand_ops += packets[:2]
         return library
 
-    def _refuse(self, args, what: str, is_refused) -> None:
-        for name, value in zip(self._names, args, strict=False):
-            if any(map(is_refused, _tensors(value))):
-                raise ArgumentError(
-                    f"argument {name!r} of {self._op!r} {what}, and operators are differentiated "
-                    "by backward() or torch.autograd.grad only"
-                )
+    def _recorded(self, *args, **kwargs):
+        """Run the operator with autograd, if a gradient is wanted."""
+        refuse_transforms(self.described, list(zip(self._names, args, strict=False)))
+        leaves = tree_leaves(args)
+        wanted = [n for n, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
+        if not wanted or not torch.is_grad_enabled():
+            cast = autocast_of(tensors_in(leaves))
+            with torch._C._AutoDispatchBelowAutograd():
+                if not cast or not is_traced():
+                    return self.forward._opoverload(*args, **kwargs)
+                # Graphs switch autocast off.
+                *results, _ = self._keeping([], True, cast, *args, **kwargs)
+                return results[0] if self._count == 1 else tuple(results)
+        call = Call(self, args, kwargs, wanted)
+        results = node(repr(self._op)).apply(call, *(leaves[n] for n in wanted))
+        return call.restored(results)
+
+    @property
+    def described(self) -> str:
+        """The operation, in words."""
+        return f"operation {self._op.__name__!r}"
+
+    def keep(self, wanted, joined, *args, **kwargs):
+        """Call the operator that runs the stub and returns what the gradient needs, too."""
+        return self._keeping(wanted, joined, autocast_of(tensors_in(args)), *args, **kwargs)
+
+    def gradient(self, *given) -> list[Tensor]:
+        """Call the operator for gradients."""
+        return self._backward(*given)
+
+    def history(self, number: int) -> History | None:
+        """Return the history with a number, None if it is gone."""
+        return self._histories.known(number)
+
+    def shards(self, args, kwargs):
+        """Return a call with DTensors, None for a call without."""
+        return None if self._sharding is None else self._sharding.call(args, kwargs)
 
     def _unused(self, *names: str):
         """Return names that no argument of the operator has."""
@@ -179,12 +202,19 @@ class _Operator:
             yield name
 
     def _run(self, *args, **kwargs):
-        # Tensors of inference_mode have no version.
-        given = [t for t in _tensors((args, kwargs)) if not t.is_inference()]
-        before = [(t, t._version) for t in given]
-        with torch.no_grad():
+        with torch.no_grad(), self._leaving_alone(args, kwargs):
             self._op.kernel._launches.clear()
-            result = self._stub(_Noted(self._op.kernel), *args, **kwargs)
+            result = self._stub(self._op.kernel, *args, **kwargs)
+        return self._checked(result, args, kwargs)
+
+    @contextlib.contextmanager
+    def _leaving_alone(self, args, kwargs):
+        """Raise if arguments change meanwhile."""
+        plain_launches.watch()
+        # Tensors of inference_mode have no version.
+        given = [t for t in tensors_in((args, kwargs)) if not t.is_inference()]
+        before = [(t, t._version) for t in given]
+        yield
         for tensor, version in before:
             if tensor._version != version:
                 raise AutodiffError(
@@ -192,17 +222,47 @@ class _Operator:
                     "an operator must leave as it is: write to a copy, or to an empty_like, and "
                     "return that"
                 )
-        return self._checked(result, args, kwargs)
+
+    def _keep(self, wanted, joined, cast, /, *args, **kwargs):
+        """Run the stub; returns its results, and what the gradient needs of this run."""
+        given = list(tensors_in(args))
+        with autocast(cast, given):
+            if not wanted:
+                result = self._run(*args, **kwargs)
+                return *self._listed(result), placeholders(given) if joined else []
+            with self._leaving_alone(args, kwargs):
+                check = functools.partial(self._checked, args=args, kwargs=kwargs)
+                history = History(self._op, wanted, args, kwargs, check)
+        if joined:
+            kept = history.joined(given[0].device)
+        else:
+            kept = [*history.kept.take(), torch.empty((history.number, 0), device="cpu")]
+        self._histories.add(history, is_known=not joined)
+        return *self._listed(history.take()), kept
+
+    def _keep_fake(self, wanted, joined, cast, /, *args, **kwargs):
+        given = list(tensors_in(args))
+        with autocast(cast, given):
+            results = self._listed(self._fake(*args, **kwargs))
+        return *results, placeholders(given) if joined else []
+
+    def _listed(self, result) -> tuple:
+        """Return the results one by one, as they are in the schema."""
+        if self._count == 1:
+            return (result,)
+        return () if result is None else tuple(result)
 
     def _fake(self, *args, **kwargs):
-        return self._checked(self._stub(self._without_kernel, *args, **kwargs), args, kwargs)
+        with undrawn():
+            result = self._stub(self._without_kernel, *args, **kwargs)
+        return self._checked(result, args, kwargs)
 
     def _checked(self, result, args, kwargs):
         """Return a result as it is; raises if it shares memory with anything else."""
-        owners = {_storage(t): t for t in _tensors((args, kwargs))}
-        for tensor in _tensors(result):
+        owners = {_storage(t): t for t in tensors_in((args, kwargs))}
+        for tensor in tensors_in(result):
             owner = owners.setdefault(_storage(tensor), tensor)
-            if owner is not tensor or any(owner is t for t in _tensors((args, kwargs))):
+            if owner is not tensor or any(owner is t for t in tensors_in((args, kwargs))):
                 raise AutodiffError(
                     f"stub {named(self._stub)} returns memory of "
                     f"{self._which(owner, args, kwargs)}, which an operator must not: return a "
@@ -215,75 +275,35 @@ class _Operator:
 
     def _which(self, tensor, args, kwargs) -> str:
         for name, value in (*zip(self._names, args, strict=False), *kwargs.items()):
-            if any(tensor is t for t in _tensors(value)):
+            if any(tensor is t for t in tensors_in(value)):
                 return f"its argument {name!r}"
         return "another of its results"
 
-    def _keep(self, ctx, inputs, output) -> None:
-        self._keep_both(ctx, inputs, {}, output)
+    def _gradients(self, upstream, given, results, kept, number, *layouts) -> list[Tensor]:
+        """Return gradients of the tensors that are wanted, by what the forward has kept."""
+        if not number and kept:
+            *kept, numbered = kept
+            number = numbered.shape[0]
+        if number:
+            found = self._histories.find(number).gradients(upstream, given, results, kept)
+        else:
+            found = [None] * len(layouts[0])
+        taken = {_storage(t) for t in tensors_in((upstream, given, results, kept))}
+        return [_own(*of, g, taken) for of, g in zip(each_layout(*layouts), found, strict=True)]
 
-    def _keep_both(self, ctx, inputs, keyword_only_inputs, output) -> None:
-        ctx.set_materialize_grads(False)
-        leaves, ctx.structure = tree_flatten(inputs)
-        ctx.keywords = keyword_only_inputs
-        ctx.places = [n for n, value in enumerate(leaves) if isinstance(value, Tensor)]
-        ctx.others = [None if isinstance(value, Tensor) else value for value in leaves]
-        ctx.strides = [_strides(leaves[n]) for n in ctx.places]
-        ctx.save_for_backward(*(leaves[n] for n in ctx.places))
-
-    def _differentiate(self, ctx, *upstream):
-        leaves, gradients = list(ctx.others), [None] * len(ctx.others)
-        for place, tensor, strides in zip(ctx.places, ctx.saved_tensors, ctx.strides, strict=True):
-            # Hooks may change the layout of saved tensors.
-            if _strides(tensor) != strides:
-                tensor = restore(tensor, strides, Span(0, extent(tensor.shape, strides)))
-            leaves[place] = tensor
-        needed = tree_leaves(ctx.needs_input_grad)
-        wanted = [n for n in ctx.places if needed[n]]
-        given = tree_leaves(upstream)
-        if wanted and any(g is not None for g in given):
-            arguments = tree_unflatten(leaves, ctx.structure)
-            found = self.backward(given, wanted, *arguments, **ctx.keywords)
-            for place, gradient in zip(wanted, found, strict=True):
-                gradients[place] = gradient
-        return tuple(tree_unflatten(gradients, ctx.structure))
-
-    def _gradients(self, upstream, wanted, /, *args, **kwargs):
-        """Return gradients of the tensors that are wanted, by running the operation again."""
-        with torch.enable_grad(), recording_history():
-            leaves, structure = tree_flatten(args)
-            for place in wanted:
-                leaves[place] = leaves[place].detach().requires_grad_()
-            results = tree_leaves(self._op(*tree_unflatten(leaves, structure), **kwargs))
-            inputs = [leaves[place] for place in wanted]
-            found = gradients_of(results, inputs, upstream)
-        taken = {_storage(t) for t in _tensors((args, kwargs, upstream))}
-        return [_own(t, g, taken) for t, g in zip(inputs, found, strict=True)]
-
-    def _no_gradients(self, upstream, wanted, /, *args, **kwargs):
-        leaves = tree_leaves(args)
-        return [room_for_gradient(leaves[place]) for place in wanted]
+    def _no_gradients(self, upstream, given, results, kept, number, *layouts) -> list[Tensor]:
+        return [room(*layout) for layout in each_layout(*layouts)]
 
 
-def _own(tensor, gradient, taken: set) -> Tensor:
+def _own(shape, strides, dtype, device, gradient, taken: set) -> Tensor:
     """Return a gradient in its tensor's layout, in memory that nothing else uses."""
-    fits = gradient is not None and gradient.stride() == tensor.stride()
+    fits = gradient is not None and gradient.layout is torch.strided
+    fits = fits and (gradient.stride(), gradient.dtype) == (tuple(strides), dtype)
     if fits and _storage(gradient) not in taken:
         taken.add(_storage(gradient))
         return gradient
-    return gradient_like(tensor, gradient)
-
-
-def _tensors(value) -> list[Tensor]:
-    return [t for t in tree_leaves(value) if isinstance(t, Tensor)]
-
-
-def _has_tangent(tensor: Tensor) -> bool:
-    return forward_ad.unpack_dual(tensor).tangent is not None
-
-
-def _strides(tensor: Tensor):
-    return tensor.stride() if tensor.layout is torch.strided else None
+    made = room(shape, strides, dtype, device)
+    return made.zero_() if gradient is None else made.copy_(gradient)
 
 
 def _storage(tensor) -> int:

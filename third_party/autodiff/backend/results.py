@@ -14,6 +14,7 @@ import torch
 
 from .errors import AutodiffError, KernelTypeError
 from .places import named
+from .tensors import tensors_in
 
 Tensor = torch.Tensor
 
@@ -57,6 +58,11 @@ def witness(execution) -> Witness | None:
     return found
 
 
+def watch() -> Watch | None:
+    """Return what observes the stub that runs in this thread; None if there is none."""
+    return _thread.watch
+
+
 def note_wanted() -> None:
     """Note that a kernel is launched with a tensor whose gradient may be wanted."""
     if _thread.watch is not None:
@@ -77,7 +83,15 @@ class Watch:
     `without_history`.
     """
 
-    __slots__ = ("_before", "witnesses", "was_wanted", "without_history")
+    __slots__ = ("_before", "_stub", "witnesses", "was_wanted", "without_history")
+
+    def __init__(self, stub):
+        self._stub = stub
+
+    @property
+    def stub(self) -> str:
+        """The stub, in words."""
+        return named(self._stub)
 
     def __enter__(self):
         self.witnesses, self.was_wanted, self.without_history = [], False, []
@@ -107,17 +121,6 @@ def call(stub, kernel, args, kwargs):
         ) from None
 
 
-def _tensors(value):
-    """Yield the tensors in nested containers."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        yield from _tensors(tuple(value.values()))
-
-
 def _written(witnesses) -> str:
     """Return which arguments of which kernels were written, in words."""
     found = {}
@@ -135,14 +138,14 @@ def refuse_lost(stub, name: str, launched: bool, watch: Watch, given, result) ->
     differentiated have left witnesses; if one of these is reachable, nothing is wrong.
     """
     witnesses = watch.witnesses
-    if not witnesses and not any(t.requires_grad for t in _tensors(given)):
+    if not witnesses and not any(t.requires_grad for t in tensors_in(given)):
         return
-    results = list(_tensors(result))
+    results = list(tensors_in(result))
     floats = [t for t in results if t.is_floating_point() and t.numel()]
     if results and not floats:
         # Integers have no gradient in PyTorch.
         return
-    own = {id(tensor) for tensor in _tensors(given)}
+    own = {id(tensor) for tensor in tensors_in(given)}
     if any(t.requires_grad and not (witnesses and id(t) in own) for t in floats):
         return
     constant = {tensor.untyped_storage()._cdata for tensor in watch.without_history}

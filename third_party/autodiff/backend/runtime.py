@@ -7,14 +7,13 @@ import functools
 
 import torch
 
-from . import eager_flops, graph_backward
+from . import eager_flops, graph_backward, plain_launches
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .grafts import Graft, graft
 from .once import refuse_second
 from .results import note_without_history, witness
-from .specialize import Resolver
 from .state import KernelState
 from .tracers import outside_of_dynamo, refuse_proxy
 
@@ -34,7 +33,7 @@ def _backward(ctx, *upstream):
         return (None, *execution.run_backward(ctx, ctx.saved_tensors, upstream))
     with torch.no_grad():
         gradients = execution.run_backward(ctx, ctx.saved_tensors, upstream)
-    name = execution.state.spec.name
+    name = f"kernel {execution.state.spec.name!r}"
     inputs = [reference() for reference in ctx.inputs]
     return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
 
@@ -136,11 +135,11 @@ def start(resolved, options):
     if wanted and torch.is_grad_enabled():
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
-        _launch(resolved)
-        mark_written(state, leaves)
+        launch_plainly(resolved, options)
         return state, None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
+    plain_launches.watch()
     call = _Call()
     call.execution, call.kernel, call.grid = execution, kernel, grid
     call.values, call.leaves = resolved.values, leaves
@@ -167,9 +166,11 @@ def _launch(resolved) -> None:
 def launch_plainly(resolved, options) -> None:
     """Run a resolved launch without gradients."""
     _launch(resolved)
-    state = KernelState.known(resolved.kernel, options)
-    if state is not None:
-        mark_written(state, state.spec.flatten(resolved.values))
+    if not plain_launches.note(resolved.kernel, resolved.values):
+        state = KernelState.known(resolved.kernel, options)
+        if state is not None and state.outputs:
+            leaves = state.spec.flatten(resolved.values)
+            plain_launches.increase([leaves[j] for j in state.outputs])
 
 
 def prepare(resolved, options):
@@ -248,20 +249,3 @@ def _refuse_leaf(state, index, tensor) -> None:
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
             + where
         )
-
-
-def note_plain_launch(resolver: Resolver, kernel, args, kwargs) -> None:
-    """Increase the versions of tensors that a launch without us has written, if a plan
-    knows them.
-    """
-    state = KernelState.known(kernel, resolver.options)
-    if state is not None and state.outputs:
-        mark_written(state, state.spec.flatten(resolver.bind(args, kwargs)))
-
-
-def mark_written(state, leaves) -> None:
-    """Increase the versions of tensors that a plain launch has written, as far as known."""
-    for j in state.outputs or ():
-        tensor = leaves[j]
-        if isinstance(tensor, Tensor) and not tensor.is_inference():
-            torch.autograd.graph.increment_version(tensor)

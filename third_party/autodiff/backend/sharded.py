@@ -56,17 +56,17 @@ class Sharding:
         """Raise unless all rules hold for random arguments like these."""
         self._require(Trial(self._op, self._names, args))
 
-    def register(self, forward, backward) -> None:
-        """Let both operators take DTensors."""
+    def register(self, forward) -> None:
+        """Let the operator take DTensors; its gradient gets each device's shards."""
         forward.register_torch_dispatch(DTensor, self._forward)
-        backward.register_torch_dispatch(DTensor, self._backward)
 
     def _forward(self, mode, operator, types, args, kwargs):
         return _Call(self, args, kwargs).forward(operator)
 
-    def _backward(self, mode, operator, types, args, kwargs):
-        upstream, wanted, *args = args
-        return _Call(self, args, kwargs).backward(operator, upstream, wanted)
+    def call(self, args, kwargs) -> _Call | None:
+        """Return a call with DTensors, None if there are none."""
+        has_any = any(isinstance(leaf, DTensor) for leaf in tree_leaves(args))
+        return _Call(self, args, kwargs) if has_any else None
 
 
 class _Call:
@@ -127,36 +127,57 @@ class _Call:
 
         return [[placement(by_rule, n) for by_rule in given] for n in range(len(results))]
 
-    def forward(self, operator):
-        """Return the results as DTensors."""
-        local = self._local()
+    def forward(self, operator, of_whole=None):
+        """Return the results as DTensors; `of_whole` tells the results of whole arguments."""
+        self._shards = local = self._local()
         if not self._is_uneven:
             return self._distributed(operator(*local, **self._kwargs))
-        whole = self._of_whole(operator)
+        whole = self._of_whole(of_whole or operator)
         self._require_parts(whole)
         if self._has_nothing(local):
             return self._distributed(self._nothing(whole), whole)
         return self._distributed(operator(*local, **self._kwargs), whole)
 
-    def backward(self, operator, upstream, wanted):
-        """Return the gradients of the tensors that are wanted, as DTensors."""
-        local = self._local()
-        layouts = self._of_results(upstream, whole=Partial, added=Replicate)
-        upstream = [
-            g if g is None else self._redistributed(g, layout, "a gradient")
-            for g, layout in zip(upstream, layouts, strict=True)
+    def keep(self, run, wanted):
+        """Return the results as DTensors, this device's shards of them and of the arguments, and
+        what `run(*shards)` returns more, for a gradient of the leaves that are `wanted`.
+        """
+        # A device whose shard is empty has no history, which has the number zero.
+        own, kept = (), [torch.empty((0, 0))]
+
+        def on_shards(*args, **_):
+            nonlocal own, kept
+            *own, kept = run(*args)
+            return own[0] if len(own) == 1 else tuple(own)
+
+        def on_whole(*args, **_):
+            *found, _ = run(*args)
+            return found[0] if len(found) == 1 else tuple(found)
+
+        results, local = self.forward(on_shards, on_whole), self._shards
+        self._wanted = [
+            (leaf.shape, leaf.stride(), self._placements(owner, leaf.ndim, Partial))
+            for leaf, owner in ((self._leaves[n], self._owners[n]) for n in wanted)
         ]
-        if self._has_nothing(local):
-            leaves = tree_leaves(local)
-            found = [torch.zeros_like(leaves[place]) for place in wanted]
-        else:
-            found = operator(upstream, wanted, *local, **self._kwargs)
-        gradients = []
-        for place, gradient in zip(wanted, found, strict=True):
-            whole = self._leaves[place]
-            layout = self._placements(self._owners[place], whole.ndim, Partial)
-            gradients.append(self._from_local(gradient, layout, whole))
-        return gradients
+        given = [t for t in tree_leaves(results) if isinstance(t, Tensor)]
+        self._upstream = self._of_results(given, whole=Partial, added=Replicate)
+        # It does not keep the arguments.
+        self._args = self._leaves = ()
+        return results, own, local, kept
+
+    def local_upstream(self, upstream) -> list:
+        """Return this device's shards of the gradients of results."""
+        return [
+            g if g is None else self._redistributed(g, layout, "a gradient")
+            for g, layout in zip(upstream, self._upstream, strict=True)
+        ]
+
+    def gradients(self, found) -> list:
+        """Return gradients as DTensors."""
+        return [
+            DTensor.from_local(g, self._mesh, layout, run_check=False, shape=shape, stride=stride)
+            for g, (shape, stride, layout) in zip(found, self._wanted, strict=True)
+        ]
 
     def _distributed(self, results, whole=None):
         """Return DTensors from each device's shards; `whole` has their shapes if necessary."""

@@ -194,18 +194,18 @@ STOP_MARKER = "autodiff.stop_gradient"
 _CUSTOM = re.compile(rf"@{re.escape(CUSTOM_MARKER)}\.(\w+)\.\d+")
 
 
-def _leaves(types, path=()):
+def leaves_of(types, path=()):
     """Yield the path and type of each run-time argument of a (nested) signature."""
     for index, type_ in enumerate(types):
         if isinstance(type_, (tuple, list)):
-            yield from _leaves(type_, (*path, index))
+            yield from leaves_of(type_, (*path, index))
         elif type_.startswith("tensordesc<"):
             yield from descriptors.leaves(type_, (*path, index))
         elif type_ != "constexpr":
             yield (*path, index), type_
 
 
-def _step(value, index):
+def step(value, index):
     """Follow one step of a path into a parameter's value: a tuple or a descriptor."""
     return value[index] if isinstance(index, int) else descriptors.part_of(value, index)
 
@@ -235,7 +235,7 @@ class Specialization:
             self.ttir = trace_for_derivative(kernel, self.target, self.options)
         signature = kernel.src.signature
         names = list(signature)
-        leaves = list(_leaves(signature.values()))
+        leaves = list(leaves_of(signature.values()))
         self.paths = tuple(path for path, _ in leaves)
         self.parameters = tuple(path[0] for path in self.paths)
         self.types = tuple(type_ for _, type_ in leaves)
@@ -274,4 +274,4 @@ class Specialization:
         """Return the values of the plan's arguments from those of the parameters."""
         if self._flat:
             return [values[i] for i in self.parameters]
-        return [functools.reduce(_step, path, values) for path in self.paths]
+        return [functools.reduce(step, path, values) for path in self.paths]

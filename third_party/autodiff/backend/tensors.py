@@ -16,6 +16,17 @@ Tensor = torch.Tensor
 _UNINITIALIZED = torch.nn.parameter.UninitializedTensorMixin
 
 
+def tensors_in(value):
+    """Yield the tensors in nested containers."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, dict):
+        yield from tensors_in(tuple(value.values()))
+
+
 def describe(tensor: Tensor) -> str:
     """Describe a tensor in a few words, for messages."""
     layout = "" if tensor.layout is torch.strided else f" {str(tensor.layout)[6:]}"

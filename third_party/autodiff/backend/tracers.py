@@ -25,6 +25,7 @@ _is_included = torch._C._dispatch_tls_is_dispatch_key_included
 _frames = torch._C._dynamo.eval_frame
 _transforms = torch._C._functorch.get_interpreter_stack
 _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
+_GRAD = torch._C._functorch.TransformType.Grad
 
 
 # PyTorch's message if such a launch breaks a graph that has to be whole.
@@ -78,6 +79,16 @@ def _recorder() -> str | None:
         if transform.key() == _FUNCTIONALIZE:
             return "torch.func.functionalize"
     return None
+
+
+def is_traced() -> bool:
+    """Whether a tracer is active that records operators."""
+    return _recorder() is not None
+
+
+def is_differentiated_by_func() -> bool:
+    """Whether a transform of `torch.func` is active that takes gradients."""
+    return any(transform.key() == _GRAD for transform in _transforms() or ())
 
 
 def is_recorded(name: str) -> bool:

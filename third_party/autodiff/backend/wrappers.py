@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import weakref
 
@@ -144,14 +145,28 @@ def prepare(wrappers, function) -> None:
 
 
 _plain_run = CompiledKernel.run
+# A function that launches a compiled kernel in place of Triton's, which it gets, too; or None.
+observer = None
+# Where Triton launches kernels. Other code (Inductor) keeps the launch function that it gets.
+_LAUNCHING = ("triton.runtime.jit", "triton.compiler.compiler")
+
+
+def observe(function) -> None:
+    """Let a function see all launches by Triton's code that no handler takes."""
+    global observer
+    observer = function
+    CompiledKernel.run = _run
 
 
 @property
 def _run(kernel):
     """Return the launch function of a compiled kernel; replaces the property of Triton's class."""
-    if _thread.handle is None:
-        return _plain_run.fget(kernel)
-    return functools.partial(_launch, kernel)
+    if _thread.handle is not None:
+        return functools.partial(_launch, kernel)
+    run = _plain_run.fget(kernel)
+    if observer is None or sys._getframe(1).f_globals.get("__name__") not in _LAUNCHING:
+        return run
+    return functools.partial(observer, kernel, run)
 
 
 def _launch(kernel, gx, gy, gz, stream, function, packed, metadata, enter, leave, *values):

@@ -1,0 +1,362 @@
+"""A registered stub runs once: whatever it draws or counts, its gradient belongs to that run."""
+
+import contextlib
+import copy
+import gc
+import random
+import weakref
+
+import gradients
+import numpy
+import pytest
+import torch
+import triton
+import triton.language as tl
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
+from triton_autodiff import AutodiffError, autodiff, check, histories
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True)
+def needs_gradients():
+    if gradients.FORWARD_ONLY:
+        pytest.skip("nothing to see in the forward pass")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+
+
+@triton.jit
+def product_kernel(x_ptr, w_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    w = tl.load(w_ptr + i, mask=i < n, other=0.0)
+    tl.store(y_ptr + i, x * w * factor, mask=i < n)
+
+
+@triton.jit
+def dropout_kernel(x_ptr, seed_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    keep = tl.rand(tl.load(seed_ptr), i) > 0.5
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.store(y_ptr + i, tl.where(keep, 2 * x, 0.0), mask=i < n)
+
+
+def launch(kernel, x, w, factor):
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, w, y, x.numel(), factor, BLOCK=64)
+    return y
+
+
+calls: list = []
+buffer = torch.ones(4)
+generator = torch.Generator()
+
+
+def of_python(kernel, x: Tensor, w: Tensor) -> Tensor:
+    calls.append(1)
+    return launch(kernel, x, w, 1 + random.random())
+
+
+def of_numpy(kernel, x: Tensor, w: Tensor) -> Tensor:
+    calls.append(1)
+    return launch(kernel, x, w, 1 + float(numpy.random.rand()))
+
+
+def of_torch(kernel, x: Tensor, w: Tensor) -> Tensor:
+    calls.append(1)
+    return launch(kernel, x, w * torch.rand_like(w), 2.0).sin()
+
+
+def of_generator(kernel, x: Tensor, w: Tensor) -> Tensor:
+    calls.append(1)
+    return launch(kernel, x, w * torch.rand(w.shape, generator=generator).to(w), 2.0)
+
+
+def counted(kernel, x: Tensor, w: Tensor) -> Tensor:
+    calls.append(1)
+    return launch(kernel, x, w, float(len(calls)))
+
+
+def of_a_buffer(kernel, x: Tensor, w: Tensor) -> Tensor:
+    calls.append(1)
+    if type(x) is Tensor and x.device.type != "meta":
+        buffer.mul_(1.5)
+    return launch(kernel, x, w, float(buffer[0]) if type(x) is Tensor else 1.0)
+
+
+def with_autocast(kernel, x: Tensor, w: Tensor) -> Tensor:
+    calls.append(1)
+    scores = x.reshape(-1, 10) @ w.reshape(-1, 10).t()
+    return launch(kernel, x, w, 1.0) * scores.sum().float()
+
+
+def of_views(kernel, x: Tensor, w: Tensor) -> Tensor:
+    """What autograd saves are views of arguments, of results, of each other, and expanded."""
+    calls.append(1)
+    rows = x.reshape(-1, 10)
+    mixed = rows.t() @ (rows * w.reshape(-1, 10)[:, :1]).sin()
+    y = launch(kernel, x[: mixed.numel()].clone(), mixed.flatten(), 0.1).exp()
+    return y * x[1:2] * (y.view(10, 10) @ mixed).flatten()
+
+
+STUBS = [
+    of_python,
+    of_numpy,
+    of_torch,
+    of_generator,
+    counted,
+    of_a_buffer,
+    with_autocast,
+    of_views,
+]
+OPERATIONS = {stub.__name__: autodiff(product_kernel, stub) for stub in STUBS}
+REGISTERED = {n: op.register(f"autodiff_test::once_{n}") for n, op in OPERATIONS.items()}
+
+
+def inputs(device, n=200):
+    return [torch.randn(n, device=device, requires_grad=True) for _ in range(2)]
+
+
+def results(call, name, x, w):
+    """What a call gives after the same preparations: the result, the gradients, and how often the
+    stub has run.
+    """
+    torch.manual_seed(1)
+    random.seed(1)
+    numpy.random.seed(1)
+    generator.manual_seed(1)
+    buffer.fill_(1)
+    calls.clear()
+    autocast = name == "with_autocast"
+    with torch.autocast(x.device.type, torch.bfloat16) if autocast else contextlib.nullcontext():
+        y = call(x, w)
+    found = torch.autograd.grad(y.float().square().sum(), (x, w))
+    return y.detach(), *found, len(calls)
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_once(device, name):
+    x, w = inputs(device)
+    expected = results(OPERATIONS[name], name, x, w)
+    found = results(REGISTERED[name], name, x, w)
+    assert found[3] == 1
+    torch.testing.assert_close(found[:3], expected[:3], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("name", [n for n in REGISTERED if n != "of_a_buffer"])
+def test_once_in_a_graph(device, name, backend):
+    x, w = inputs(device)
+    compiled = torch.compile(REGISTERED[name], fullgraph=True, backend=backend)
+    results(compiled, name, x, w)
+    found = results(compiled, name, x, w)
+    assert found[3] == 1
+    expected = results(OPERATIONS[name], name, x, w)
+    torch.testing.assert_close(found[:3], expected[:3], rtol=1e-4, atol=1e-4)
+
+
+def dropout(kernel, x: Tensor) -> Tensor:
+    calls.append(1)
+    seed = torch.randint(0, 2**31 - 1, (1,), device=x.device)
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, seed, y, x.numel(), BLOCK=64)
+    return y
+
+
+dropped = autodiff(dropout_kernel, dropout).register("autodiff_test::once_dropout")
+
+
+@pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
+def test_a_mask_is_that_of_the_forward(device, backend):
+    op = dropped if backend is None else torch.compile(dropped, fullgraph=True, backend=backend)
+    x = torch.randn(1000, device=device, requires_grad=True)
+    for _ in range(3):
+        y = op(x)
+        (g,) = torch.autograd.grad(y.sum(), x)
+        assert torch.equal(y != 0, g != 0) and 300 < (g != 0).sum() < 700
+    assert check(dropped, (x,))
+    found = torch.library.opcheck(dropped, (x,), raise_exception=False)
+    del found["test_aot_dispatch_dynamic"]  # It compares two runs, which draw other numbers.
+    assert set(found.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("grad", [True, False])
+def test_equal_calls_are_two(device, backend, grad):
+    x = torch.randn(1000, device=device, requires_grad=True)
+    compiled = torch.compile(lambda x: (dropped(x), dropped(x)), fullgraph=True, backend=backend)
+    with torch.set_grad_enabled(grad):
+        compiled(x)
+        calls.clear()
+        one, other = compiled(x)
+    assert len(calls) == 2 and not torch.equal(one, other)
+
+
+def test_opcheck(device):
+    x, w = inputs(device)
+    for name in ("of_views", "with_autocast"):
+        found = torch.library.opcheck(REGISTERED[name], (x, w))
+        assert set(found.values()) == {"SUCCESS"}
+
+
+def test_runs_for_shapes_draw_nothing(device):
+    states = random.getstate(), torch.get_rng_state(), numpy.random.get_state()[1].tolist()
+    x = torch.empty(20, device="meta")
+    for name in ("of_python", "of_numpy", "of_torch"):
+        assert REGISTERED[name](x, x).shape == x.shape
+    assert states[0] == random.getstate() and states[2] == numpy.random.get_state()[1].tolist()
+    assert torch.equal(states[1], torch.get_rng_state())
+
+
+def test_batches(device):
+    x, w = inputs(device, 5)
+    calls.clear()
+    y = torch.func.vmap(REGISTERED["counted"], (0, None))(torch.stack([x, x]), w)
+    assert len(calls) == 2
+    torch.testing.assert_close(y, torch.stack([x * w, 2 * x * w]))
+
+
+def test_what_is_kept(device):
+    """Neither arguments nor results that the gradient does not read; nothing after it is freed."""
+
+    def exponential(kernel, x: Tensor, w: Tensor) -> Tensor:
+        return launch(kernel, x, w, 1.0).exp()
+
+    op = autodiff(product_kernel, exponential).register("autodiff_test::once_exponential")
+    leaf, w = torch.randn(50, device=device, requires_grad=True), torch.rand(50, device=device)
+    gc.collect()
+    before = len(histories._histories)
+    x = leaf * 1
+    seen = weakref.ref(x)
+    y = op(x, w)
+    del x
+    gc.collect()
+    assert seen() is None
+    for _ in range(2):
+        y.sum().backward(retain_graph=True)
+    truth = 2 * w.double() * (leaf.double() * w.double()).exp()
+    torch.testing.assert_close(leaf.grad.double(), truth.detach(), rtol=1e-5, atol=1e-5)
+    op(leaf, w)  # The latest history is kept.
+    del y
+    gc.collect()
+    assert len(histories._histories) <= before + 1
+
+
+def test_changes_after_the_call_are_seen(device):
+    x, w = inputs(device)
+    plain = w.detach().clone()
+    y = REGISTERED["counted"](x, plain)
+    plain.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    y = REGISTERED["of_torch"](x, w)
+    y.mul_(2).sum().backward()  # The sine reads what it was computed of, not its result.
+
+
+def changed_inside(kernel, x: Tensor, w: Tensor) -> Tensor:
+    y = launch(kernel, x, w, 1.0).exp()
+    return y.mul_(2)
+
+
+parameter = torch.randn(200, requires_grad=True)
+
+
+def with_a_parameter(kernel, x: Tensor, w: Tensor) -> Tensor:
+    return launch(kernel, x, w, 1.0) * parameter.to(x)
+
+
+@pytest.mark.parametrize(
+    ("stub", "message"),
+    [
+        (changed_inside, "changes a tensor of shape .* in place after a gradient needs it"),
+        (with_a_parameter, "requires a gradient and is none of the arguments"),
+    ],
+)
+def test_stubs_that_are_refused(device, stub, message):
+    op = autodiff(product_kernel, stub).register(f"autodiff_test::once_{stub.__name__}")
+    with pytest.raises(AutodiffError, match=message):
+        op(*inputs(device))
+
+
+def test_tensors_by_name_are_refused_when_registered():
+    op = autodiff(product_kernel, lambda kernel, x, *, w: launch(kernel, x, w, 1.0))
+    with pytest.raises(AutodiffError, match="given by name only, 'w'"):
+        op.register("autodiff_test::once_by_name", schema="(Tensor x, *, Tensor w) -> Tensor")
+
+
+def test_batches_of_gradients_are_refused(device):
+    """By the message of a kernel that is not registered."""
+    x, w = inputs(device, 3)
+    eye = torch.eye(3, device=device)
+    for operations in (OPERATIONS, REGISTERED):
+        y = operations["counted"](x, w)
+        for batched in (
+            lambda y=y: torch.autograd.grad(y, x, eye, is_grads_batched=True, retain_graph=True),
+            lambda y=y: torch.func.vmap(lambda g: torch.autograd.grad(y, x, g, retain_graph=True))(
+                eye
+            ),
+        ):
+            with pytest.raises(AutodiffError, match="batch of gradients.*once for each"):
+                batched()
+
+
+def test_second_derivatives_are_refused(device):
+    x, w = inputs(device)
+    for operations in (OPERATIONS, REGISTERED):
+        (g,) = torch.autograd.grad(operations["counted"](x, w).sum(), x, create_graph=True)
+        for by in (x, w):
+            with pytest.raises(AutodiffError, match="cannot be differentiated again"):
+                torch.autograd.grad(g.sum(), by, retain_graph=True)
+
+
+def test_checkpoints_draw_the_same_again(device):
+    x, w = inputs(device)
+    found = []
+    for call in (REGISTERED["of_torch"], OPERATIONS["of_torch"]):
+        torch.manual_seed(3)
+        y = checkpoint(lambda x, call=call: call(x * 2, w).cos(), x, use_reentrant=False)
+        found.append(torch.autograd.grad(y.sum(), (x, w)))
+    torch.testing.assert_close(*found, rtol=0, atol=0)
+
+
+def test_the_counter_of_operations_draws_nothing(device):
+    x, w = inputs(device)
+    expected = results(OPERATIONS["of_torch"], "", x, w)
+    with FlopCounterMode(display=False):
+        found = results(REGISTERED["of_torch"], "", x, w)
+    torch.testing.assert_close(found[:3], expected[:3], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_traced_with_its_gradient(device, mode):
+    x, w = inputs(device)
+
+    def gradient(x, w):
+        return torch.autograd.grad(REGISTERED["of_views"](x, w).sum(), (x, w))
+
+    graph = make_fx(gradient, tracing_mode=mode)(x, w)
+    x, w = inputs(device)
+    calls.clear()
+    torch.testing.assert_close(graph(x, w), gradient(x, w))
+    assert len(calls) == 2
+
+
+def test_compiled_autograd(device):
+    x, w = inputs(device)
+    compiler = torch.compile(backend="aot_eager")
+    with torch._dynamo.compiled_autograd._enable(compiler):
+        for _ in range(3):
+            x.grad = None
+            REGISTERED["of_views"](x * 1, w).sum().backward()
+    (expected,) = torch.autograd.grad(OPERATIONS["of_views"](x, w).sum(), x)
+    torch.testing.assert_close(x.grad, expected)
+
+
+def test_copies_are_the_same_operator():
+    assert copy.deepcopy(dropped) is dropped
