@@ -23,6 +23,7 @@ from .misaddressed import warn_of_misaddressed
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
+from .tensor_likes import tensor_of
 from .wrappers import catch, chain, is_plain, one_at_a_time, passes_on, prepare
 
 
@@ -271,7 +272,16 @@ class Specialization:
         return [*found, "stop_gradient"] if stops else found
 
     def flatten(self, values) -> list:
-        """Return the values of the plan's arguments from those of the parameters."""
+        """Return the values of the plan's arguments from those of the parameters.
+
+        Tensors take the place of objects that stand for them.
+        """
         if self._flat:
-            return [values[i] for i in self.parameters]
-        return [functools.reduce(_step, path, values) for path in self.paths]
+            leaves = [values[i] for i in self.parameters]
+        else:
+            leaves = [functools.reduce(_step, path, values) for path in self.paths]
+        for i in self.pointers:
+            if not isinstance(leaves[i], torch.Tensor):
+                where = f"argument {self.names[i]!r} of kernel {self.name!r}"
+                leaves[i] = tensor_of(leaves[i], where)
+        return leaves
