@@ -8,6 +8,7 @@ import functools
 import torch
 
 from . import eager_flops, graph_backward
+from .addresses import refuse_addresses
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
@@ -140,6 +141,7 @@ def start(resolved, options):
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
         _launch(resolved)
+        refuse_addresses(kernel, resolved.function, leaves)
         mark_written(state, leaves)
         return state, None
     for j in execution.leaves_written:
