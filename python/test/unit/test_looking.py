@@ -5,9 +5,6 @@ random programs.
 """
 
 import ast
-import inspect
-import subprocess
-import sys
 
 import gradients
 import looking
@@ -177,10 +174,14 @@ def test_what_fails_is_told(device, error, monkeypatch):
         raise error
 
     kernel = differentiable(recurrence_kernel)
-    recurrent(kernel, *(torch.randn(*s, device=device, requires_grad=True) for s in ((5, 16), (16,))))
+    recurrent(
+        kernel, *(torch.randn(*s, device=device, requires_grad=True) for s in ((5, 16), (16,)))
+    )
     plans = kernel._plans((), {})
     monkeypatch.setattr(source, "docstring", fail)
-    assert {text.split(":")[0] for text in looking.failures(plans, ("source", "kernels", "ir"))} == {
+    assert {
+        text.split(":")[0] for text in looking.failures(plans, ("source", "kernels", "ir"))
+    } == {
         "source",
         "kernels",
     }

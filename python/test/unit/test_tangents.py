@@ -341,7 +341,9 @@ def test_attention():
     check_body(ATTENTION, "f64")
 
 
-@pytest.mark.parametrize("operation, called", [("max", "tl.atomic_max"), ("exch", "tl.atomic_xchg")])
+@pytest.mark.parametrize(
+    "operation, called", [("max", "tl.atomic_max"), ("exch", "tl.atomic_xchg")]
+)
 def test_atomics_that_choose_are_refused(operation, called):
     body = f"""%true = arith.constant dense<true> : CONDITIONS
 %old = tt.atomic_rmw {operation}, acq_rel, gpu, %p0, %x1, %true : (POINTERS, TILE, CONDITIONS)

@@ -47,11 +47,14 @@ def refuse_addresses(kernel, function, values) -> None:
         return
     numbers = [value for value in values if type(value) is int and value >= _LOWEST]
     what = f"as a {type(objects[0]).__name__}" if objects else "as a number, x.data_ptr()"
-    way_out = "Pass the tensors themselves; where no gradient is wanted, launch under torch.no_grad()"
+    way_out = (
+        "Pass the tensors themselves; where no gradient is wanted, launch under torch.no_grad()"
+    )
     if not any(isinstance(value, Tensor) and value.is_floating_point() for value in values):
         raise ArgumentError(
-            f"kernel {named(function.fn)} gets tensors of floats by their addresses alone ({what}): "
-            f"autograd sees no tensor, so nothing that it writes has a gradient. {way_out}"
+            f"kernel {named(function.fn)} gets tensors of floats by their addresses alone "
+            f"({what}): autograd sees no tensor, so nothing that it writes has a gradient. "
+            f"{way_out}"
         )
     if objects or numbers:
         warnings.warn(

@@ -39,7 +39,9 @@ class Write(NamedTuple):
 
     def __str__(self):
         where = "" if self.code is None else f" at {self.code.co_filename}:{self.line}"
-        return f"the launch of kernel {self.kernel!r}{where} wrote to its argument {self.argument!r}"
+        return (
+            f"the launch of kernel {self.kernel!r}{where} wrote to its argument {self.argument!r}"
+        )
 
 
 _writes: dict[int, Write] = {}

@@ -132,8 +132,8 @@ def refuse_lost(stub, name: str, launched: bool | str, watch: Watch, given, resu
     """Raise if the result of an operation does not depend on inputs whose gradient may be wanted.
 
     `name` is the kernel's, `given` are the arguments of the operation. Launches that could be
-    differentiated have left witnesses; if one of these is reachable, nothing is wrong. `launched` is
-    "by address" if kernels made pointers of integers.
+    differentiated have left witnesses; if one of these is reachable, nothing is wrong.
+    `launched` is "by address" if kernels made pointers of integers.
     """
     witnesses = watch.witnesses
     if not witnesses and not any(t.requires_grad for t in _tensors(given)):

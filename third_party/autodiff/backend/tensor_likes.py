@@ -1,6 +1,6 @@
-"""Objects that stand for a tensor: what Triton takes as one because it has `data_ptr()` and `dtype`.
+"""Objects that stand for a tensor: what Triton takes as one, for it has `data_ptr()` and `dtype`.
 
-Such are Triton's `TensorWrapper` (`triton.reinterpret`), and buffers of packages that have strides
+Such are Triton's `TensorWrapper` (`triton.reinterpret`), and buffers of packages with strides
 of their own, negative ones, say. Where one holds the tensor whose memory it is, a view of this
 tensor takes its place, through which gradients go.
 """
