@@ -14,14 +14,16 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-# These are for plans that have not been looked at; the others, which take time, for each kind.
-QUICK = ("explain", "verbose", "ir")
+# These are for each plan; the others, which take time, for each kind.
+QUICK = ("explain", "verbose", "ir", "plain source")
 # What a way may refuse, in its words.
 NO_FORM = r"no form in Python|cannot be (written|printed)"
 REFUSALS = {
     "source": re.compile(NO_FORM),
+    "plain source": re.compile(NO_FORM),
     "kernels": re.compile(NO_FORM),
     "export": re.compile(rf"cannot be exported|{NO_FORM}"),
 }
@@ -34,10 +36,13 @@ def ways(plans, folder: Path) -> dict[str, Callable]:
     from triton.backends.autodiff.printed_kernels import backward_kernels
     from triton.backends.autodiff.source import backward_source
 
+    # Names of constexprs are what takes time: kernels are traced and printed again for them.
+    plain = [(state, replace(plan, asked=None), execution) for state, plan, execution in plans]
     found = {
         "explain": lambda: report(plans),
         "verbose": lambda: report(plans, verbose=True),
         "ir": lambda: backward_text(plans),
+        "plain source": lambda: backward_source(plain),
         "source": lambda: backward_source(plans),
         "kernels": lambda: backward_kernels(plans),
         "explain command": lambda: command(plans[0], folder, "explain", "--verbose"),
@@ -95,22 +100,14 @@ def kind_of(plans) -> tuple:
 
 
 def _kind_of(state, plan) -> tuple:
-    launch = plan.launch
-    rearranged = launch and (bool(launch.position), bool(launch.batched), bool(launch.unraveled))
-    kernels = [(k.grid is None, bool(k.variants), k.accesses is None) for k in plan.backward]
-    gradients = {
-        (g.accumulate, g.init, g.returned, g.overwritten, g.remainder, g.tallied is not None)
-        for g in plan.gradients
-    }
     return (
         plan.forward is not None,
         plan.counting is not None,
-        rearranged,
-        tuple(kernels),
-        frozenset(gradients),
+        plan.launch is not None,
+        bool(plan.backward) and plan.backward[0].grid is None,
+        len(plan.backward) > 1,
         frozenset(buffer.kind for buffer in plan.buffers),
-        bool(plan.snapshots),
-        any(path[-1] == "base" for path in state.spec.paths),
+        any(gradient.tallied for gradient in plan.gradients),
         state.spec.target.backend,
     )
 
