@@ -27,49 +27,62 @@ _MOST = 4096
 
 
 class Write(NamedTuple):
-    """What a launch wrote last at an address: through which argument, where the launch is, and the
-    version of the tensor after it.
+    """What a launch wrote last at an address: through which argument, where the launch is, if that
+    is known, and the version of the tensor after it.
     """
 
-    kernel: str
-    argument: str
-    code: object
-    line: int
+    spec: object
+    argument: int
+    place: tuple | None
     version: int
 
     def __str__(self):
-        where = "" if self.code is None else f" at {self.code.co_filename}:{self.line}"
-        return (
-            f"the launch of kernel {self.kernel!r}{where} wrote to its argument {self.argument!r}"
-        )
+        where = "" if self.place is None else f" at {self.place[0].co_filename}:{self.place[1]}"
+        kernel, argument = self.spec.name, self.spec.names[self.argument]
+        return f"the launch of kernel {kernel!r}{where} wrote to its argument {argument!r}"
 
 
-_writes: dict[int, Write] = {}
+# By address, the fields of a `Write`.
+_writes: dict[int, tuple] = {}
+# Whether the frames of a file are the user's.
+_is_user: dict[str, bool] = {}
 
 
 def note(spec, arguments, leaves) -> None:
     """Note that a launch has written to some of its arguments."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
-        frame = frame.f_back
-    code, line = (None, 0) if frame is None else (frame.f_code, frame.f_lineno)
+    # Every launch comes here: where it is, which takes longest, is for tensors written before.
+    place = None
     if len(_writes) > _MOST:
         _writes.clear()
     for j in arguments:
         tensor = leaves[j]
         if isinstance(tensor, Tensor) and not tensor.is_inference():
-            write = Write(spec.name, spec.names[j], code, line, tensor._version)
-            _writes[tensor.data_ptr()] = write
+            version = tensor._version
+            if version > 1 and place is None:
+                place = _user_place()
+            _writes[tensor.data_ptr()] = (spec, j, place, version)
+
+
+def _user_place():
+    """Return the code and the line of the user's frame."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        is_user = _is_user.get(name)
+        if is_user is None:
+            is_user = _is_user[name] = not name.startswith(_OURS)
+        if is_user:
+            return frame.f_code, frame.f_lineno
+        frame = frame.f_back
+    return None
 
 
 def _last(storage, before: int, now: int) -> Write | None:
     """Return the last launch that wrote to some memory after a version."""
     begin = storage.data_ptr()
-    found = [
-        write
-        for address, write in list(_writes.items())
-        if begin <= address < begin + storage.nbytes() and before < write.version <= now
-    ]
+    inside = range(begin, begin + storage.nbytes())
+    writes = [Write(*write) for address, write in list(_writes.items()) if address in inside]
+    found = [write for write in writes if before < write.version <= now]
     return max(found, key=lambda write: write.version, default=None)
 
 
