@@ -74,6 +74,8 @@ def _view(value, tensor: Tensor, offset: int) -> Tensor:
     PyTorch has no negative strides. With these, or what is not inside of the storage, the view is
     the rest of the storage: a kernel reads around it, as it may (around.py).
     """
+    if not hasattr(value, "shape") and offset == tensor.storage_offset():
+        return tensor
     shape, strides = getattr(value, "shape", None), getattr(value, "stride", None)
     size = storage_span(tensor).total
     try:
