@@ -161,7 +161,7 @@ def start(resolved, options):
         graft(views, results[len(execution.dirty) :], _node(Graft, name))
         for j, spill in execution.spills.items():
             spill.watch(leaves[j])
-    note_writes(state.spec, execution.position, leaves)
+    note_writes(state.spec, (*execution.position, *execution.without_history), leaves)
     return state, execution
 
 
