@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
 sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
+import looking  # noqa: E402
+
+OBSERVER = looking.Observer()
+
 
 def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=None, help="repeat a run with its printed seed")
@@ -60,8 +64,25 @@ def pytest_runtest_logreport(report):
         print(f"\nFAILED {report.nodeid} ({report.when}): {reason[-300:]}", flush=True)
 
 
+def _looks(item) -> bool:
+    """Whether launches of a test may be looked at: it has not replaced parts of the package."""
+    return not {"monkeypatch", "guarded"} & {*item._fixtureinfo.argnames}
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
+    """Run a test under its schedule, and look at what it has launched in every way there is."""
+    OBSERVER.clear()
+    try:
+        result = yield from _under_schedule(pyfuncitem)
+        if _looks(pyfuncitem):
+            OBSERVER.look()
+        return result
+    finally:
+        OBSERVER.clear()
+
+
+def _under_schedule(pyfuncitem):
     name = pyfuncitem.funcargs.get("schedule")
     if name is None:
         return (yield)
@@ -105,7 +126,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """What there is by now stays until the end, and takes a tenth of the time to look through."""
+    """What there is by now stays until the end, and takes a tenth of the time to look through.
+
+    Tests that launch have imported the package.
+    """
+    if "triton_autodiff.api" in sys.modules and not session.config.getoption("--forward-only"):
+        OBSERVER.install()
     gc.collect()
     gc.freeze()
 

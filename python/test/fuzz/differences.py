@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import torch
+from looking import Looker
 from watched import watched
 
 from .points import UNTOUCHED, Forward, Inputs, Tensors, poisoned, same, stored, without_effect
@@ -35,6 +36,8 @@ POISON = ("poison in its place", "poison elsewhere")
 # Of random programs, the gradient of what is NaN itself is not looked at: it may be NaN, too, where
 # a loop that reads it does not run, or no program of the launch stores what is made of it.
 UNSEEN = POISON[:1]
+# Looks at programs in every way there is.
+LOOKER = Looker()
 # After such an error a process is of no more use.
 FATAL = re.compile(r"CUDA error|illegal memory access|device-side assert", re.IGNORECASE)
 # In the names of kernels.
@@ -163,13 +166,14 @@ class Check:
         self.gradients[program.wanted[0]] *= factor
         # A registered operator stays as long as the process.
         self.drawn = Drawn(kernel, stub, len(self.inputs.values)) if seed % 8 == 0 else None
+        self.launches = self.op.kernel._plans((), {})
         self.schedules = self.chosen()
         self.poisoned = self.inputs.values
 
     def chosen(self) -> tuple[str, ...]:
         """Return what became of the loops and the grid in the backward."""
         found: set[str] = set()
-        for _, _, execution in self.op.kernel._plans((), {}):
+        for _, _, execution in self.launches:
             launch = execution.backward.plan.launch
             if launch is not None:
                 kinds = {"batched": launch.batched, "unraveled": launch.unraveled}
@@ -292,7 +296,13 @@ class Check:
         return None
 
     def verdict(self, passing_nan, without: frozenset[str] = frozenset()) -> Verdict:
-        """Compare all wanted gradients; some kinds of faults are not looked for."""
+        """Compare all wanted gradients; some kinds of faults are not looked for.
+
+        First, look at how they are derived.
+        """
+        unseen = LOOKER.look(self.launches)
+        if unseen:
+            return Verdict("broken", f"it cannot be looked at: {unseen}", schedules=self.schedules)
         discarded = 0
         for name in self.program.wanted:
             for where, direction in self.directions(name):

@@ -182,3 +182,22 @@ def test_why_positions_are_not_taken_apart(device, n):
     else:
         assert f"positions: taken apart, as at {load}" in text
         assert "plain stores" in _gradient(text, "x_ptr")
+
+
+@triton.jit
+def far_kernel(x_ptr, y_ptr, a, b, c, d, e, f, g, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = (a * b * 3 + c * d * 5 + e * f * 7 + g * a * 11 + b * c * 13 + d * e * 17) * (a + c * e)
+    x = tl.load(x_ptr + (row + a * d + b * e + c * f + d * g) * n + i, mask=i < n)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+def test_long_addresses_are_cut(device):
+    from triton.backends.autodiff import differentiable
+
+    kernel = differentiable(far_kernel)
+    x = torch.randn(50, device=device, requires_grad=True)
+    kernel[(1,)](x, torch.empty_like(x), *[0] * 7, 50, BLOCK=64)
+    text = kernel.explain(verbose=True)
+    assert any(" at a time: element " in line and line.endswith("…") for line in text.splitlines())
+    assert all(len(line) < 400 for line in text.splitlines()), text

@@ -1,8 +1,10 @@
 """The memory contract with real kernels, case by case: what autograd may hand a launch, and get."""
 
 import gc
+import inspect
 import threading
 import weakref
+from pathlib import Path
 
 import gradients
 import pytest
@@ -130,6 +132,38 @@ def test_saved_input_changed_before_the_backward(device, launched):
     doubled.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+@triton.jit
+def step_kernel(a_ptr, b_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(a_ptr + i, mask=i < n)
+    tl.store(b_ptr + i, tl.sin(a) * a, mask=i < n)
+
+
+@pytest.mark.skipif("config.getoption('--forward-only')", reason="about backwards")
+@pytest.mark.parametrize("part", [False, True])
+def test_workspace_that_is_used_again(device, part):
+    """The error names the argument that was overwritten, the launch that did it, the way out."""
+
+    def steps(kernel, x):
+        u, v = (torch.zeros(60, device=device)[5 * part : 50 + 5 * part] for _ in range(2))
+        for t in range(2):
+            kernel[(1,)](v if t else x, u, x.numel(), BLOCK=64)
+            kernel[(1,)](u, v, x.numel(), BLOCK=64)
+        return v
+
+    overwrites = inspect.getsourcelines(steps)[1] + 4
+    y = differentiated(step_kernel, steps)(random_tensor(50, device=device))
+    with pytest.raises(RuntimeError) as caught:
+        y.sum().backward()
+    for said in (
+        "argument 'a_ptr' of kernel 'step_kernel' has been modified by an inplace operation",
+        f"{Path(__file__).name}:{overwrites} wrote to its argument 'b_ptr'",
+        "a tensor of its own",
+        "clone()",
+    ):
+        assert said in str(caught.value)
 
 
 def test_saved_indices_changed_before_the_backward(device):

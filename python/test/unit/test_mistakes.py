@@ -557,3 +557,60 @@ def test_no_brackets(device):
 def test_function_of_a_kernel_is_no_kernel():
     with pytest.raises(TypeError, match="@triton.jit, got DifferentiableKernel"):
         custom_vjp(differentiable(square))
+
+
+@triton.jit
+def bits_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    y = x
+    for _ in range(n):
+        y = y + x
+    tl.atomic_max(y_ptr + i, y, mask=i < n)
+    tl.atomic_add(y_ptr + i, x, mask=i < n)
+
+
+@triton.jit
+def averaged(a, b):
+    return (a + b) / 2
+
+
+@triton.jit
+def average_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.store(y_ptr, tl.reduce(x, 0, averaged))
+
+
+def _refused(kernel, device, *grid):
+    x = torch.randn(50, device=device, requires_grad=True)
+    with pytest.raises(AutodiffError) as caught:
+        differentiable(kernel)[grid or (1,)](x, torch.zeros(50, device=device), 50)
+    return str(caught.value)
+
+
+def _with_block(kernel, *sizes):
+    return triton.autotune([triton.Config({"BLOCK": size}) for size in sizes], key=[])(kernel)
+
+
+def test_what_the_user_wrote_is_named(device):
+    """Of floats, tl.atomic_max becomes two atomic operations of integers."""
+    said = _refused(_with_block(bits_kernel, 64), device)
+    assert "no derivative rule for 'tl.atomic_max' on a differentiated tensor" in said
+    assert "umin" not in said.split("note:")[0] and "test_mistakes.py:" in said
+
+
+def test_notes_show_no_regions(device):
+    """The combine function of a reduction is a region: a note is the first line, and not long."""
+    said = _refused(_with_block(average_kernel, 64), device)
+    notes = [line for line in said.splitlines() if "note: see current operation" in line]
+    lines = said.splitlines()
+    assert notes and all(len(note.split("note: ")[1]) < 300 for note in notes)
+    assert not any(line.startswith(("^bb", "}", "  ")) for line in lines), said
+    assert not any(line.rstrip().endswith("({") for line in lines), said
+
+
+def test_the_configuration_of_an_autotuner_is_named(device):
+    said = _refused(_with_block(average_kernel, 64, 128), device)
+    assert "the configuration BLOCK=" in said and "which the autotuner chose of 2" in said
+    assert "autotuner" not in _refused(_with_block(average_kernel, 64), device)

@@ -367,6 +367,19 @@ def test_docstrings_say_what_kernels_do(device):
     assert {"n_programs", "zero"} <= {*parameters}
 
 
+def test_what_a_forward_leaves_that_is_not_printed(device):
+    """The backward reads what an augmented forward saves; the user's kernel is not printed."""
+    x, w, b = (torch.randn(*s, device=device, requires_grad=True) for s in ((3, 50), (50,), (50,)))
+    kernel = differentiable(normalization.layer_norm_kernel)
+    kernel[(3,)](x, w, b, torch.empty_like(x), 50, 50, 50, 1e-5, BLOCK=64)
+    ((_, plan, _),) = kernel._plans((), {})
+    assert plan.forward is not None
+    source = kernel.backward_source()
+    said = " ".join(source.split())
+    assert re.search(r"It reads `saved_\w+`[^.]*, which the augmented forward has left\.", said)
+    assert list(kernel.backward_kernels()) == list(_defined(source))
+
+
 def _code(source):
     """Printed lines that are no comments."""
     return [line for line in source.splitlines() if not line.lstrip().startswith("#")]

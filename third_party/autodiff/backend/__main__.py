@@ -23,6 +23,7 @@ from . import (
 from .errors import AutodiffError
 
 TARGETS = "cuda:90, hip:gfx942, cpu"
+KERNEL = "a kernel as Triton prints it, *.ttir, or a request that was recorded, *.json"
 
 
 def _corpus(options) -> int:
@@ -102,12 +103,12 @@ def _explain(options) -> int:
     from .explain import backward_text, report
     from .library import native
 
-    text = Path(options.file).read_text(encoding="utf-8")
+    asked = recording.read_one(Path(options.file))
     # Errors in the file name the file; a plan would only name a text in Triton's cache.
-    native().run_pipeline(text, "", options.file)
-    request = json.loads(corpus.request_for(corpus.parse_target(options.target)))
-    plan = plan_for(text, request, Path(options.file).stem)
-    names = corpus.argument_names(text, plan.kernel, len(plan.arguments))
+    native().run_pipeline(asked.ttir, "", options.file)
+    request = stored_plans.request_on(asked, corpus.parse_target(options.target))
+    plan = plan_for(asked.ttir, request, asked.name)
+    names = corpus.argument_names(asked.ttir, plan.kernel, len(plan.arguments))
     plans = [(SimpleNamespace(spec=SimpleNamespace(names=names)), plan, None)]
     print(backward_text(plans) if options.ir else report(plans, options.verbose))
     return 0
@@ -117,7 +118,7 @@ def _source(options) -> int:
     """Print a kernel as Triton Python."""
     from .source import python_of
 
-    print(python_of(Path(options.file).read_text(encoding="utf-8"), options.file), end="")
+    print(python_of(recording.read_one(Path(options.file)).ttir, options.file), end="")
     return 0
 
 
@@ -244,7 +245,7 @@ def _parser() -> argparse.ArgumentParser:
     explain = commands.add_parser(
         "explain", help="how a kernel's gradients would be computed, and why"
     )
-    explain.add_argument("file", help="a kernel as Triton prints it, *.ttir")
+    explain.add_argument("file", help=KERNEL)
     explain.add_argument("--target", default="cuda:90", help=TARGETS)
     explain.add_argument("--ir", action="store_true", help="print the backward kernels instead")
     explain.add_argument(
@@ -253,7 +254,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.set_defaults(run=_explain)
 
     source = commands.add_parser("source", help="print a kernel as Triton Python")
-    source.add_argument("file", help="a kernel as Triton prints it, *.ttir")
+    source.add_argument("file", help=KERNEL)
     source.set_defaults(run=_source)
 
     check = commands.add_parser("check", help="compare gradients with finite differences")

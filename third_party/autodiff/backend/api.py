@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
 from . import plain_launches, results, runtime
+from .addresses import makes_pointers, refuse_addresses
 from .blame import blame, named_values, refuse_null, refuse_tangents
 from .eager_flops import is_counting
 from .effects import refuse_idle
@@ -192,6 +193,7 @@ class DifferentiableKernel(Differentiable):
             raise
         if kernel is not None:
             refuse_idle(kernel, resolver.function)
+            refuse_addresses(kernel, resolver.function, (*args, *kwargs.values()))
             self._remember(kernel, None, resolver.function)
         return kernel
 
@@ -479,7 +481,9 @@ class Op(Outermost):
         with runtime.recording_history(), results.Watch(self.stub) as watch:
             result = results.call(self.stub, self.kernel, args, kwargs)
         if torch.is_grad_enabled() and not any(w.is_reachable for w in watch.witnesses):
-            name, launched = self.kernel._resolver.function.__name__, bool(self.kernel._launches)
+            name, launches = self.kernel._resolver.function.__name__, self.kernel._launches
+            by_address = any(makes_pointers(kernel) for kernel, _, _ in launches)
+            launched = "by address" if by_address else bool(launches)
             results.refuse_lost(self.stub, name, launched, watch, (args, kwargs), result)
         if self._idx_upstream is not None:
             self._check_upstream()

@@ -12,6 +12,8 @@ from .errors import CheckError
 from .remarks import place as _place
 from .remarks import remarks_for, unchecked
 
+# Of an address, in characters.
+_LONGEST = 200
 _INFIX = {"add": "+", "sub": "-", "mul": "·", "div": "/", "floordiv": "/", "rem": "%"}
 _SOURCES = {
     "scf.for": "the result of a loop",
@@ -47,6 +49,11 @@ def loops_of(names, plan, kernel) -> list[str]:
 
 def _places(positions) -> str:
     return ", ".join(dict.fromkeys(map(_place, positions))) or "an unknown line"
+
+
+def _cut(address: str) -> str:
+    """Return an address, without the end of a long one."""
+    return address if len(address) <= _LONGEST else f"{address[:_LONGEST]} …"
 
 
 def _bytes(count: int) -> str:
@@ -272,7 +279,7 @@ class _Explanation:
         terms = [self._term(term) for term in load["terms"]]
         if load["constant"] != 0 or not terms:
             terms.append(self._expr(load["constant"]))
-        return f"{text}: element {' + '.join(terms)}"
+        return f"{text}: element {_cut(' + '.join(terms))}"
 
     def _term(self, term) -> str:
         if term["kind"] == "axis":

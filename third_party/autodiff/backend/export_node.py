@@ -346,7 +346,7 @@ class Node:
         untouched = len(self.of.grids) + len(self.of.descriptors)
         results = ["None"] * untouched + results
         trailing = 0
-        while results[-1] == "None":
+        while results and results[-1] == "None":
             results.pop()
             trailing += 1
         more = ["None"] * trailing if trailing < 3 else [f"*[None] * {trailing}"]

@@ -65,7 +65,11 @@ def with_docstring(text: str, lines: list[str]) -> str:
 
 
 def _listed(names) -> str:
-    *first, last = (f"`{name}`" for name in names)
+    return _enumerated(f"`{name}`" for name in names)
+
+
+def _enumerated(words) -> str:
+    *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -110,16 +114,28 @@ def _memory(plan, kernel, operands, called) -> list[str]:
         if operand[0] != "buffer":
             continue
         users = [k for k in kernels if operand in k.operands]
-        if kernel in users:
-            place_ = users.index(kernel)
-            if place_:
-                from_.setdefault((called[users[0].name],), []).append(name)
-            elif others := tuple(called[k.name] for k in users[1:]):
-                to.setdefault(others, []).append(name)
-    said = [f"It leaves {_listed(names)} to {_listed(those)}." for those, names in to.items()]
+        place_ = next((n for n, k in enumerate(users) if kernel is k or kernel in k.variants), None)
+        if place_ is None:
+            continue
+        if place_:
+            from_.setdefault(_who(plan, users[0], called), []).append(name)
+        elif others := tuple(_who(plan, k, called) for k in users[1:]):
+            to.setdefault(others, []).append(name)
+    said = [f"It leaves {_listed(names)} to {_enumerated(those)}." for those, names in to.items()]
     return said + [
-        f"It reads {_listed(names)}, which {_listed(it)} has left." for it, names in from_.items()
+        f"It reads {_listed(names)}, which {it} has left." for it, names in from_.items()
     ]
+
+
+def _who(plan, kernel, called) -> str:
+    """Return what a kernel of the plan is called where kernels are printed.
+
+    A variant may be printed in its place, and the forward need not be printed at all.
+    """
+    for one in (kernel, *kernel.variants):
+        if one.name in called:
+            return f"`{called[one.name]}`"
+    return "the augmented forward" if kernel is plan.forward else f"`{kernel.name}`"
 
 
 def _sizes(spec, plan, operands) -> list[str]:

@@ -131,11 +131,12 @@ def _written(witnesses) -> str:
     return " and ".join(found)
 
 
-def refuse_lost(stub, name: str, launched: bool, watch: Watch, given, result) -> None:
+def refuse_lost(stub, name: str, launched: bool | str, watch: Watch, given, result) -> None:
     """Raise if the result of an operation does not depend on inputs whose gradient may be wanted.
 
     `name` is the kernel's, `given` are the arguments of the operation. Launches that could be
     differentiated have left witnesses; if one of these is reachable, nothing is wrong.
+    `launched` is "by address" if kernels made pointers of integers.
     """
     witnesses = watch.witnesses
     if not witnesses and not any(t.requires_grad for t in tensors_in(given)):
@@ -161,11 +162,13 @@ def refuse_lost(stub, name: str, launched: bool, watch: Watch, given, result) ->
     if not floats or watch.was_wanted:
         return
     if launched:
+        # Of the tensor at an address, autograd sees nothing.
+        instead = ", and not its address (data_ptr())" if launched == "by address" else ""
         raise AutodiffError(
             f"stub {named(stub)} launched kernel {name!r} without a gradient: none of the tensors "
             "that it passed requires one, though an argument of the operation does. Pass that "
             "one itself, without detach(), .data, a copy of its numbers, or no_grad around the "
-            f"launch. {way_out}"
+            f"launch{instead}. {way_out}"
         )
     raise AutodiffError(
         f"the stub did not launch the kernel it was given, and its result has no gradient: launch "

@@ -8,11 +8,14 @@ import functools
 import torch
 
 from . import eager_flops, graph_backward, plain_launches
+from .addresses import refuse_addresses
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
 from .grafts import Graft, graft
 from .once import refuse_second
+from .overwritten import note as note_writes
+from .overwritten import saved_tensors
 from .results import note_without_history, witness
 from .state import KernelState
 from .tracers import outside_of_dynamo, refuse_proxy
@@ -29,10 +32,11 @@ class _Call:
 
 def _backward(ctx, *upstream):
     execution = ctx.execution
+    saved = saved_tensors(ctx)
     if not torch.is_grad_enabled():
-        return (None, *execution.run_backward(ctx, ctx.saved_tensors, upstream))
+        return (None, *execution.run_backward(ctx, saved, upstream))
     with torch.no_grad():
-        gradients = execution.run_backward(ctx, ctx.saved_tensors, upstream)
+        gradients = execution.run_backward(ctx, saved, upstream)
     name = f"kernel {execution.state.spec.name!r}"
     inputs = [reference() for reference in ctx.inputs]
     return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
@@ -130,12 +134,14 @@ def start(resolved, options):
     leaves = state.spec.flatten(resolved.values)
     if eager_flops.is_counting():
         eager_flops.count_launch(state, grid, leaves)
-    wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
+    wanted = _wanted(state, leaves)
     execution = None
     if wanted and torch.is_grad_enabled():
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
         launch_plainly(resolved, options)
+        refuse_addresses(kernel, resolved.function, leaves)
+        note_writes(state.spec, state.outputs or (), leaves)
         return state, None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
@@ -155,6 +161,7 @@ def start(resolved, options):
         graft(views, results[len(execution.dirty) :], _node(Graft, name))
         for j, spill in execution.spills.items():
             spill.watch(leaves[j])
+    note_writes(state.spec, (*execution.position, *execution.without_history), leaves)
     return state, execution
 
 
@@ -177,7 +184,7 @@ def prepare(resolved, options):
     """Return how a resolved launch would run; None if no argument requires a gradient."""
     state = KernelState.of(resolved.kernel, resolved.function, options)
     leaves = state.spec.flatten(resolved.values)
-    wanted = tuple([i for i in state.spec.pointers if _requires_grad(state, i, leaves[i])])
+    wanted = _wanted(state, leaves)
     return state.execution(wanted, resolved.grid, leaves) if wanted else None
 
 
@@ -222,18 +229,10 @@ def through_wrappers(resolver, take, call, args, kwargs):
         raise
 
 
-def _requires_grad(state, index, value) -> bool:
-    if isinstance(value, Tensor):
-        return value.requires_grad
-    # An object that stands for a tensor: triton.reinterpret's wrapper, or any with a data_ptr().
-    held = [getattr(value, "base", None), *getattr(value, "__dict__", {}).values()]
-    if any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in held):
-        raise ArgumentError(
-            f"argument {state.spec.names[index]!r} of kernel {state.spec.name!r} is a "
-            f"{type(value).__name__} for a tensor that requires a gradient; detach() it, or pass "
-            "the tensor itself"
-        )
-    return False
+def _wanted(state, leaves) -> tuple[int, ...]:
+    """Return the arguments that require a gradient."""
+    # What stands for a tensor that nobody knows has none.
+    return tuple([i for i in state.spec.pointers if getattr(leaves[i], "requires_grad", False)])
 
 
 def _refuse_leaf(state, index, tensor) -> None:

@@ -23,6 +23,7 @@ from .misaddressed import warn_of_misaddressed
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
+from .tensor_likes import tensor_of
 from .wrappers import catch, chain, is_plain, one_at_a_time, passes_on, prepare
 
 
@@ -37,6 +38,10 @@ def _tried(tuned: list[list[Config]]) -> tuple[tuple[int, int], ...]:
     """Return the stages and warps that tuners try; empty if there is just one configuration."""
     tried = (config for configs in tuned if len(configs) > 1 for config in configs)
     return tuple(dict.fromkeys((c.num_stages, c.num_warps) for c in tried))
+
+
+# What no argument is.
+_UNKNOWN = object()
 
 
 class Launch:
@@ -73,6 +78,7 @@ class Resolver:
         self.names = [p.name for p in parameters]
         self.constants = [parameter.is_constexpr for parameter in self.function.params]
         self.configurations = [dict(c.kwargs) for c in tuned[0]] if tuned else [{}]
+        self._choices = [configs for configs in tuned if len(configs) > 1]
         # Whether a tuner may launch on any memory, and launches with given options when it has
         # chosen.
         self.is_free_to_try = self.passes_on and not any(c.pre_hook for cs in tuned for c in cs)
@@ -167,7 +173,30 @@ class Resolver:
                 f"has {len(kernel.src.signature)} parameters, constexprs among them; pass them all"
             )
         grid = checked_grid(grid, function.__name__, kernel.metadata.target.backend)
-        return take(Launch(function, kernel, grid, list(values)))
+        try:
+            return take(Launch(function, kernel, grid, list(values)))
+        except AutodiffError as error:
+            error.args = (str(error).rstrip() + self._chosen(kernel, values),)
+            raise
+
+    def _chosen(self, kernel, values) -> str:
+        """Return, for the error of a launch, which configurations tuners chose for it."""
+        given = dict(zip(self.names, values, strict=False))
+        said = ""
+        for configs in self._choices:
+            for config in configs:
+                parts = {name: given.get(name, _UNKNOWN) for name in config.kwargs}
+                options = {name: getattr(config, name) for name in ("num_warps", "num_stages")}
+                built = {name: getattr(kernel.metadata, name, None) for name in options}
+                if parts == config.kwargs and built == options:
+                    chosen = {**parts, **options}.items()
+                    spelled = ", ".join(f"{name}={value!r}" for name, value in chosen)
+                    said += (
+                        f"\nThis is with the configuration {spelled}, which the autotuner chose of "
+                        f"{len(configs)}; leave it out if another one can be differentiated"
+                    )
+                    break
+        return said
 
     @property
     def _name(self) -> str:
@@ -271,7 +300,16 @@ class Specialization:
         return [*found, "stop_gradient"] if stops else found
 
     def flatten(self, values) -> list:
-        """Return the values of the plan's arguments from those of the parameters."""
+        """Return the values of the plan's arguments from those of the parameters.
+
+        Tensors take the place of objects that stand for them.
+        """
         if self._flat:
-            return [values[i] for i in self.parameters]
-        return [functools.reduce(step, path, values) for path in self.paths]
+            leaves = [values[i] for i in self.parameters]
+        else:
+            leaves = [functools.reduce(step, path, values) for path in self.paths]
+        for i in self.pointers:
+            if not isinstance(leaves[i], torch.Tensor):
+                where = f"argument {self.names[i]!r} of kernel {self.name!r}"
+                leaves[i] = tensor_of(leaves[i], where)
+        return leaves

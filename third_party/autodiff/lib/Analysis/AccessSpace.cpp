@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/AccessSpaces.h"
 
 #include "autodiff/Analysis/ProgramDigits.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -264,6 +265,12 @@ bool AccessSpace::joinBounded(ArrayRef<AccessSpace> spaces) {
   return false;
 }
 
+/// What an access does to memory, in a word.
+static StringRef getVerb(Operation *access) {
+  return isa<triton::StoreOp, triton::AtomicRMWOp>(access) ? "stored"
+                                                           : "loaded";
+}
+
 ReasonOr<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
                                          From from, AccessSpaces *known) {
   SmallVector<AccessSpace> spaces;
@@ -277,9 +284,9 @@ ReasonOr<AccessSpace> AccessSpace::ofAll(ArrayRef<Operation *> accesses,
                             access->getBlock() != accesses[0]->getBlock()))
       return because(
           access,
-          "it is loaded at {0} and {1}, in other steps or bounds: both "
-          "may share elements",
-          accesses[0], access);
+          "it is {0} at {1} and {2} at {3}, in other steps or bounds: both may "
+          "share elements",
+          getVerb(accesses[0]), accesses[0], getVerb(access), access);
     spaces.push_back(std::move(*space));
   }
   if (spaces.empty())

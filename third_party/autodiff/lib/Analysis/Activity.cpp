@@ -6,6 +6,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/UserName.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Iterators.h"
@@ -311,8 +312,8 @@ void Activity::checkAccess(Operation *op) {
          accessed = getPointee(pointer.getType());
     if (held != accessed && differentiated &&
         !(atomic && selectsContent(atomic)))
-      return fail(op, "'" + op->getName().getStringRef() +
-                          "' accesses memory of a differentiated tensor of " +
+      return fail(op, spellForUser(op) +
+                          " accesses memory of a differentiated tensor of " +
                           llvm::to_string(held) + " as " +
                           llvm::to_string(accessed) +
                           "; access what it holds, or detach it");

@@ -45,6 +45,10 @@ std::string reasons::spell(MLIRContext *, ExprAttr number) {
   // #autodiff.expr<arg0 * 4>
   StringRef inner = StringRef(text).split('<').second;
   inner.consume_back(">");
+  // A long address says no more than that it is one.
+  constexpr size_t kLongest = 80;
+  if (inner.size() > kLongest)
+    return (inner.take_front(kLongest) + " …").str();
   return inner.str();
 }
 

@@ -58,6 +58,22 @@ void Session::append(Location loc, StringRef severity, StringRef message) {
   os << severity << ": " << message << "\n";
 }
 
+/// The first line of a note, without the beginning of a region: the rest of the
+/// operation that it shows is of no use to a reader. A long line is cut.
+static std::string shorten(StringRef note) {
+  constexpr size_t kLongest = 240;
+  StringRef line = note.split('\n').first;
+  if (line.consume_back("({"))
+    line = line.rtrim();
+  if (line.size() <= kLongest)
+    return line.str();
+  line = line.take_front(kLongest);
+  // Not inside of a character.
+  while (!line.empty() && (line.back() & 0x80))
+    line = line.drop_back();
+  return (line + " …").str();
+}
+
 void Session::append(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
     return;
@@ -69,7 +85,7 @@ void Session::append(Diagnostic &diagnostic) {
   for (Location caller : callers)
     append(caller, "note", "called from here");
   for (Diagnostic &note : diagnostic.getNotes())
-    append(note.getLocation(), "note", note.str());
+    append(note.getLocation(), "note", shorten(note.str()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/UserName.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -186,9 +187,8 @@ static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
   if (!selectsContent(op) || !llvm::all_of(bases, onlySelects) ||
       getPointee(pointer.getType()) != getElementTypeOrSelf(value.getType()))
     return op.emitError()
-           << "no derivative rule for 'tt.atomic_rmw "
-           << stringifyRMWOp(op.getAtomicRmwOp())
-           << "' on a differentiated tensor; floating-point add, and max, min "
+           << "no derivative rule for " << spellForUser(op)
+           << " on a differentiated tensor; floating-point add, and max, min "
               "and exchange on a tensor that the kernel accesses in no other "
               "way, have one";
   // Only values in the outermost block can be saved.
@@ -210,9 +210,8 @@ static LogicalResult push(triton::AtomicRMWOp op, Tangents &tangents) {
     return pointer;
   if (op.getAtomicRmwOp() != triton::RMWOp::FADD)
     return op.emitError()
-           << "no forward-mode rule for 'tt.atomic_rmw "
-           << stringifyRMWOp(op.getAtomicRmwOp())
-           << "' on a differentiated tensor; floating-point add has one";
+           << "no forward-mode rule for " << spellForUser(op)
+           << " on a differentiated tensor; floating-point add has one";
   if (!tangents.get(op.getVal()))
     return success();
   IRMapping map;

@@ -1,6 +1,7 @@
 //===- RuleTable.cpp - The derivative of every operation ------------------===//
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Functions.h"
+#include "autodiff/Support/UserName.h"
 
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/Support/raw_ostream.h"
@@ -40,7 +41,7 @@ const Rule *RuleTable::lookup(Operation *op) const {
 
 /// How an error describes `op`.
 static std::string describe(Operation *op) {
-  std::string name = ("'" + op->getName().getStringRef() + "'").str();
+  std::string name = spellForUser(op);
   if (auto call = dyn_cast<triton::ExternElementwiseOp>(op))
     return "the library function '" + call.getSymbol().str() + "' (" + name +
            ")";

@@ -8,6 +8,7 @@
 #include "autodiff/Rules/TileFunction.h"
 
 #include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/UserName.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -58,8 +59,8 @@ LogicalResult Lifting::lift(Block &block, IRMapping &values) {
     }
     if (op.getNumRegions() || !isMemoryEffectFree(&op))
       return op.emitError()
-             << "no derivative rule for '" << op.getName()
-             << "' inside of a function that is applied to every element; "
+             << "no derivative rule for " << spellForUser(&op)
+             << " inside of a function that is applied to every element; "
                 "arithmetic and branches have one";
     Operation *lifted = b.clone(op, values);
     for (Value result : lifted->getResults())

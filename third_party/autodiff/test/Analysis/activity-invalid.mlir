@@ -106,7 +106,7 @@ tt.func @inactive(%table: !tt.ptr<!tt.ptr<i32>>, %px: !tt.ptr<f32>, %py: !tt.ptr
 
 tt.func @reinterpreted(%px: !tt.ptr<f32>, %py: !tt.ptr<f16>) {
   %p = tt.bitcast %px : !tt.ptr<f32> -> !tt.ptr<f16>
-  // expected-error @+1 {{'tt.load' accesses memory of a differentiated tensor of f32 as f16}}
+  // expected-error @+1 {{'tl.load' accesses memory of a differentiated tensor of f32 as f16}}
   %x = tt.load %p : !tt.ptr<f16>
   tt.store %py, %x : !tt.ptr<f16>
   tt.return
@@ -120,7 +120,7 @@ tt.func @hidden(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %x = tt.load %px : !tt.ptr<f32>
   tt.store %py, %x : !tt.ptr<f32>
   %q = tt.bitcast %py : !tt.ptr<f32> -> !tt.ptr<i32>
-  // expected-error @+1 {{'tt.store' accesses memory of a differentiated tensor of f32 as i32}}
+  // expected-error @+1 {{'tl.store' accesses memory of a differentiated tensor of f32 as i32}}
   tt.store %q, %zero : !tt.ptr<i32>
   tt.return
 }

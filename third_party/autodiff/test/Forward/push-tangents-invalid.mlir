@@ -32,7 +32,7 @@ tt.func @no_way_forward(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 tt.func @extremum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %true = arith.constant true
   %x = tt.load %px : !tt.ptr<f32>
-  // expected-error @+1 {{no forward-mode rule for 'tt.atomic_rmw max' on a differentiated tensor; floating-point add has one}}
+  // expected-error @+1 {{no forward-mode rule for 'tl.atomic_max' on a differentiated tensor; floating-point add has one}}
   %old = tt.atomic_rmw max, acq_rel, gpu, %py, %x, %true : (!tt.ptr<f32>, f32, i1) -> f32
   tt.return
 }

@@ -38,7 +38,7 @@ tt.func @wrong_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 tt.func @exchange_and_add(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
   %x = tt.load %px : !tt.ptr<f32>
   %sum = tt.atomic_rmw fadd, acq_rel, gpu, %py, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
-  // expected-error @+1 {{no derivative rule for 'tt.atomic_rmw exch' on a differentiated tensor}}
+  // expected-error @+1 {{no derivative rule for 'tl.atomic_xchg' on a differentiated tensor}}
   %old = tt.atomic_rmw exch, acq_rel, gpu, %py, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
   tt.return
 }
@@ -77,7 +77,7 @@ tt.func @loop_in_combiner(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %x = tt.load %0 : tensor<2x!tt.ptr<f32>>
   %y = "tt.reduce"(%x) <{axis = 0 : i32}> ({
   ^bb0(%a: f32, %b: f32):
-    // expected-error @+1 {{no derivative rule for 'scf.for' inside of a function that is applied to every element}}
+    // expected-error @+1 {{no derivative rule for 'for' inside of a function that is applied to every element}}
     %s = scf.for %i = %c0 to %n step %c1 iter_args(%t = %a) -> f32 : i32 {
       %u = arith.mulf %t, %b : f32
       scf.yield %u : f32

@@ -7,6 +7,7 @@
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Builders/ProgramBuffers.h"
+#include "autodiff/Support/UserName.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Placeholders.h"
 
@@ -39,9 +40,9 @@ static LogicalResult checkEffects(ModuleOp module) {
       return WalkResult::advance();
     op->emitError(
         "a function that is differentiated by grad, value_and_grad or "
-        "vjp writes to memory here ('")
-        << op->getName()
-        << "'): let it return the value, and store that in the kernel that "
+        "vjp writes to memory here (")
+        << spellForUser(op)
+        << "): let it return the value, and store that in the kernel that "
            "calls it";
     return WalkResult::interrupt();
   });

@@ -6,6 +6,7 @@
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
+#include "autodiff/Support/UserName.h"
 #include "autodiff/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -114,8 +115,8 @@ FailureOr<Access> CheckBounds::getAccess(Operation *op) {
     return isa<triton::TensorDescType>(type) || isPointer(type);
   });
   if (addresses && op->getNumRegions() == 0 && !isMemoryEffectFree(op))
-    return op->emitError("the accesses of '")
-           << op->getName() << "' cannot be checked; unset "
+    return op->emitError("the accesses of ")
+           << spellForUser(op) << " cannot be checked; unset "
            << "TRITON_AUTODIFF_CHECK";
   return Access();
 }

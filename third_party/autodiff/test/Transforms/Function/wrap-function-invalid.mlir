@@ -1,7 +1,7 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics -autodiff-wrap-function="wanted=0"
 
 tt.func private @inner(%p: !tt.ptr<f32>, %x: f32) {
-  // expected-error @below {{writes to memory here ('tt.store'): let it return the value}}
+  // expected-error @below {{writes to memory here ('tl.store'): let it return the value}}
   tt.store %p, %x : !tt.ptr<f32>
   tt.return
 }

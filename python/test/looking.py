@@ -1,0 +1,168 @@
+"""Every way to look at what is derived, for the kernels that tests and random programs launch.
+
+Ways to look are `explain`, the IR, the source, kernels as functions, an exported module, and the
+commands. What they show is tested elsewhere. Here none may fail, but with an error that says what
+cannot be shown, and why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+# These are for each plan; the others, which take time, for each kind.
+QUICK = ("explain", "verbose", "ir", "plain source")
+# What a way may refuse, in its words.
+NO_FORM = r"no form in Python|cannot be (written|printed)"
+REFUSALS = {
+    "source": re.compile(NO_FORM),
+    "plain source": re.compile(NO_FORM),
+    "kernels": re.compile(NO_FORM),
+    "export": re.compile(rf"cannot be exported|{NO_FORM}"),
+}
+
+
+def ways(plans, folder: Path) -> dict[str, Callable]:
+    """Return the ways to look at the `(state, plan, execution)` of launches, by name."""
+    from triton.backends.autodiff.explain import backward_text, report
+    from triton.backends.autodiff.export import export
+    from triton.backends.autodiff.printed_kernels import backward_kernels
+    from triton.backends.autodiff.source import backward_source
+
+    # Names of constexprs are what takes time: kernels are traced and printed again for them.
+    plain = [(state, replace(plan, asked=None), execution) for state, plan, execution in plans]
+    found = {
+        "explain": lambda: report(plans),
+        "verbose": lambda: report(plans, verbose=True),
+        "ir": lambda: backward_text(plans),
+        "plain source": lambda: backward_source(plain),
+        "source": lambda: backward_source(plans),
+        "kernels": lambda: backward_kernels(plans),
+        "explain command": lambda: command(plans[0], folder, "explain", "--verbose"),
+        "ir command": lambda: command(plans[0], folder, "explain", "--ir"),
+        "source command": lambda: command(plans[0], folder, "source"),
+    }
+    # On a GPU, each variant of each kernel would be compiled.
+    if all(execution and state.spec.target.backend == "cpu" for state, _, execution in plans):
+        found["export"] = lambda: export(folder / "exported.py", plans).read_text()
+    return found
+
+
+def command(launch, folder: Path, name: str, *options: str) -> str:
+    """Return what a command prints of a recorded request, or of the user's kernel; or says."""
+    from triton.backends.autodiff import __main__ as commands
+
+    state, plan, _ = launch
+    if plan.asked is None:
+        file = folder / "kernel.ttir"
+        file.write_text(state.spec.ttir, encoding="utf-8")
+    else:
+        ttir, request, kernel = plan.asked
+        file = folder / "kernel.json"
+        asked = {"name": kernel, "ttir": ttir, "request": json.loads(request)}
+        file.write_text(json.dumps(asked), encoding="utf-8")
+    printed, refused = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(refused):
+        status = commands.main([name, str(file), *options])
+    # Warnings may come before the error.
+    assert status == 0 or re.search(r"^error: ", refused.getvalue(), re.M), refused.getvalue()
+    return printed.getvalue() or refused.getvalue()
+
+
+def failures(plans, among=None) -> Iterator[str]:
+    """Look in every way, or in those `among` them, and yield what fails and why."""
+    from triton.backends.autodiff import AutodiffError
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, way in ways(plans, Path(folder)).items():
+            if among is not None and name not in among:
+                continue
+            try:
+                if not way():
+                    yield f"{name}: nothing to see"
+            except AutodiffError as error:
+                if not (name in REFUSALS and REFUSALS[name].search(str(error))):
+                    yield f"{name}: {error}"
+            except Exception as error:
+                yield f"{name}: {type(error).__name__}: {error}"
+
+
+def kind_of(plans) -> tuple:
+    """Return what two launches have in common if the same is to be said of both."""
+    return tuple(_kind_of(state, plan) for state, plan, _ in plans)
+
+
+def _kind_of(state, plan) -> tuple:
+    return (
+        plan.forward is not None,
+        plan.counting is not None,
+        plan.launch is not None,
+        bool(plan.backward) and plan.backward[0].grid is None,
+        len(plan.backward) > 1,
+        frozenset(buffer.kind for buffer in plan.buffers),
+        any(gradient.tallied for gradient in plan.gradients),
+        state.spec.target.backend,
+    )
+
+
+class Looker:
+    """Looks at launches that nobody has looked at: quickly, and in every way if the kind is new."""
+
+    def __init__(self):
+        self._plans, self._kinds = set(), set()
+
+    def look(self, plans) -> list[str]:
+        """Return what fails."""
+        key = hashlib.sha256(repr([plan.asked for _, plan, _ in plans]).encode()).digest()
+        if key in self._plans:
+            return []
+        self._plans.add(key)
+        kind = kind_of(plans)
+        is_new = kind not in self._kinds
+        self._kinds.add(kind)
+        return list(failures(plans, None if is_new else QUICK))
+
+
+class Observer:
+    """Notes the launches of differentiable kernels, so that they can be looked at afterwards."""
+
+    def __init__(self):
+        self._launches: list[tuple] = []
+        self._looker = Looker()
+
+    def install(self) -> None:
+        """Note launches from now on."""
+        from triton.backends.autodiff.api import DifferentiableKernel
+
+        remember, launches = DifferentiableKernel._remember, self._launches
+
+        def noting(kernel, compiled, execution, function):
+            if execution is not None:
+                launches.append((compiled, execution, function, kernel._resolver.options))
+            return remember(kernel, compiled, execution, function)
+
+        DifferentiableKernel._remember = noting
+
+    def clear(self) -> None:
+        """Forget what was launched."""
+        self._launches.clear()
+
+    def look(self) -> None:
+        """Look at what was launched since; raises an `AssertionError` that says what fails."""
+        from triton.backends.autodiff.state import KernelState
+
+        for compiled, execution, function, options in self._launches:
+            state = KernelState.known(compiled, options)
+            if state is None:
+                # A rule that was registered since may have changed the plan.
+                continue
+            plan = execution.shown.plan
+            found = self._looker.look([(state, plan, execution)])
+            assert not found, f"kernel {function.__name__!r} cannot be looked at: {found}"

@@ -1,0 +1,64 @@
+"""Launches that get tensors as addresses alone, of which autograd sees nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+from .errors import ArgumentError
+from .places import named
+from .tensor_likes import stands_for_memory
+
+Tensor = torch.Tensor
+_SEEN = "_autodiff_makes_pointers"
+# What is smaller is no address.
+_LOWEST = 1 << 32
+
+
+def makes_pointers(kernel) -> bool:
+    """Whether a compiled kernel makes pointers of integers."""
+    found = getattr(kernel, _SEEN, None)
+    if found is None:
+        found = "tt.int_to_ptr" in kernel.asm.get("ttir", "")
+        setattr(kernel, _SEEN, found)
+    return found
+
+
+def _parts(values):
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _parts(value)
+        elif isinstance(base := getattr(value, "base", None), Tensor):
+            yield base
+        else:
+            yield value
+
+
+def refuse_addresses(kernel, function, values) -> None:
+    """Raise `ArgumentError` if a launch without a gradient, of which autograd may want one, gets no
+    tensor of floats, but addresses; warn if it gets both.
+    """
+    if not torch.is_grad_enabled():
+        return
+    values = list(_parts(values))
+    objects = [value for value in values if stands_for_memory(value)]
+    if not objects and not makes_pointers(kernel):
+        return
+    numbers = [value for value in values if type(value) is int and value >= _LOWEST]
+    what = f"as a {type(objects[0]).__name__}" if objects else "as a number, x.data_ptr()"
+    way_out = (
+        "Pass the tensors themselves; where no gradient is wanted, launch under torch.no_grad()"
+    )
+    if not any(isinstance(value, Tensor) and value.is_floating_point() for value in values):
+        raise ArgumentError(
+            f"kernel {named(function.fn)} gets tensors of floats by their addresses alone "
+            f"({what}): autograd sees no tensor, so nothing that it writes has a gradient. "
+            f"{way_out}"
+        )
+    if objects or numbers:
+        warnings.warn(
+            f"kernel {named(function.fn)} gets a tensor by its address ({what}), of which autograd "
+            f"sees nothing: no gradient goes there. {way_out}",
+            stacklevel=2,
+        )
