@@ -8,7 +8,7 @@ tensor takes its place, through which gradients go.
 from __future__ import annotations
 
 import torch
-from triton.runtime.jit import type_canonicalisation_dict
+from triton._utils import type_canonicalisation_dict
 
 from .errors import ArgumentError
 from .memory import extent, storage_span
