@@ -201,6 +201,16 @@ def test_other_bits(device):
         launch(triton.reinterpret(x, tl.bfloat16), y)
 
 
+def test_address_elsewhere(device):
+    """An object that holds a tensor whose memory it is not: not silently a constant."""
+    x, y = torch.randn(N, device=device, requires_grad=True), torch.empty(N, device=device)
+    made = Strided(x)
+    other = x.detach().clone()
+    made._address = other.data_ptr()
+    with pytest.raises(ArgumentError, match="'x_ptr' .*Strided for a tensor that requires a grad"):
+        launch(made, y)
+
+
 def test_object_without_a_tensor(device):
     x = torch.randn(N, device=device, requires_grad=True)
     y = torch.empty(N, device=device)

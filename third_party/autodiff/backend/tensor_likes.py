@@ -8,7 +8,7 @@ tensor takes its place, through which gradients go.
 from __future__ import annotations
 
 import torch
-from triton.runtime.jit import type_canonicalisation_dict
+from triton._utils import type_canonicalisation_dict
 
 from .errors import ArgumentError
 from .memory import extent, storage_span
@@ -46,13 +46,14 @@ def _offset(address: int, tensor: Tensor) -> int | None:
 def tensor_of(value, where: str):
     """Return a tensor in place of an object that stands for one; the object, if none is known.
 
-    `where` names the argument. Raises `ArgumentError` for a tensor that needs a gradient, and
-    whose memory is taken for numbers of another type.
+    `where` names the argument. Raises `ArgumentError` for a tensor that needs a gradient, if its
+    memory is taken for numbers of another type, or the object's address is elsewhere.
     """
-    if not stands_for_memory(value):
+    if isinstance(value, (Tensor, int, type(None))):
         return value
-    address, kind = value.data_ptr(), type(value).__name__
-    places = [(t, _offset(address, t)) for t in _held(value) if t.layout is torch.strided]
+    kind, held = type(value).__name__, _held(value)
+    address = value.data_ptr() if stands_for_memory(value) else -1
+    places = [(t, _offset(address, t)) for t in held if t.layout is torch.strided]
     for tensor, offset in places:
         if offset is None:
             continue
@@ -65,6 +66,11 @@ def tensor_of(value, where: str):
                 "Pass the tensor itself, and convert in the kernel; where no gradient is wanted, "
                 "detach() it"
             )
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in held):
+        raise ArgumentError(
+            f"{where} is a {kind} for a tensor that requires a gradient, but its address is not in "
+            "that tensor's memory: detach() it, or pass the tensor itself"
+        )
     return value
 
 
