@@ -5,6 +5,7 @@ python -m fuzz.campaign 10000 --seed 3 --out build/fuzz --shard 2 --of 4
 python -m fuzz.campaign 5000 --seed 3 --out results --device cuda --seconds 540
 python -m fuzz.campaign --only 1234 77 --seed 3
 python -m fuzz.campaign --kind "edge before a view" --seed 3
+python -m fuzz.campaign 4000 --device cuda --types float64 --kind "product of T"
 python -m fuzz.campaign --report build/fuzz
 
 Each result is a line of a file in the output folder, which a shard that was cut off goes on with.
@@ -26,6 +27,7 @@ from pathlib import Path
 from .differences import POISON, UNSEEN
 from .generate import program_of
 from .pool import Worker, run
+from .precision import TYPES
 from .program import Program
 from .script import script
 from .shrink import NAME, shrink
@@ -44,6 +46,8 @@ KEPT = ("number", "status", "reason", "types", "schedules", "features", "seconds
 def requests_of(options, numbers) -> list[dict]:
     """Return the programs of these numbers."""
     turns = TURNS["cuda" if options.on_gpu else "cpu"]
+    if options.types:
+        turns = (options.types,)
     return [
         {
             "number": n,
@@ -150,6 +154,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--on-gpu", action="store_true", help="programs that suit a GPU, also on the CPU"
     )
+    parser.add_argument("--types", choices=TYPES, help="the types of all programs")
     parser.add_argument("--without", action="append", default=[], help="a kind to leave out")
     parser.add_argument("--kind", action="append", help="only programs that have one of these")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each failure")

@@ -121,6 +121,46 @@ def short_product(m: int, n: int) -> Program:
 
 
 FOUND = {
+    "a summand chosen by a number": Fault(
+        "ptxas computed a float64 product wrongly where a number chose what it was added to",
+        ("summand chosen by a number",),
+        written(
+            """
+            k1 = tl.program_id(0) * 16 + tl.arange(0, 16)[:, None]
+            k2 = tl.arange(0, 16)[None, :]
+            m1 = (k1 < n) & (k2 < n)
+            v1 = tl.load(x1 + k1 * 16 + k2, mask=m1, other=0.5)
+            v2 = tl.zeros([16, 16], T) + tl.exp(tl.load(x2))
+            v3 = tl.dot(v1, tl.trans(v2), input_precision=P).to(T)
+            v4 = tl.dot(tl.sigmoid(v3 * 0.1), v1, input_precision=P).to(T)
+            tl.store(y1 + k1 * 16 + k2, v4, mask=m1)
+            """,
+            n=12,
+            x1=256,
+            x2=1,
+            y1=256,
+        ),
+        "cuda",
+        "float64",
+    ),
+    "a product stored by its values": Fault(
+        "Triton rejected a float64 product of what a mask, saved as bytes, had chosen",
+        ("product stored by its values",),
+        written(
+            """
+            i = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+            v1 = tl.load(x1 + i)
+            v2 = tl.dot(v1, tl.load(x2 + i), input_precision=P).to(T)
+            v3 = tl.dot(tl.sigmoid(v2), v1, input_precision=P).to(T)
+            tl.store(y1 + i, v3, mask=v2 > -0.5)
+            """,
+            x1=256,
+            x2=256,
+            y1=256,
+        ),
+        "cuda",
+        "float64",
+    ),
     "a read beyond a tensor": Fault(
         "the backward wrote beside the gradient",
         ("edge beyond a tensor",),

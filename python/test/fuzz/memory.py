@@ -257,6 +257,19 @@ def store_steady(k: Kernel, value: Value) -> None:
     put(k, buffer, where, stored, k.choices.chance(30))
 
 
+def store_where(k: Kernel, value: Value) -> None:
+    """Store the elements of a tile for which a comparison of floats holds."""
+    buffer = k.buffer("output")
+    where, reach = place(k, buffer, value.shape, "0", 0)
+    known = [v for v in k.values if v.kind == "f" and v.shape == value.shape]
+    condition = predicate(k, k.choices.pick(known[::-1]), k.choices.pick(known[::-1]))
+    name = k.define(condition, "b", value.shape, 0, 1, "m").text
+    own = condition_of(k, Value(where, "i", value.shape, 0, reach - 1), value, masked=False)
+    masks = f"{own} & {name}" if own else f", mask={name}"
+    k.emit(f"tl.store({buffer.name} + {where}, {value.text}{masks})")
+    k.values = [v for v in k.values if v.text != where]
+
+
 def store_raced(k: Kernel, value: Value) -> None:
     """Store a tile where other programs store as well: the same numbers, or others."""
     how = k.kind("race of", {"equal numbers": 1, "different numbers": not k.on_gpu})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from .expressions import scaled
+from .expressions import LIMIT, scaled
+from .integers import scalars
 from .lanes import ANYTHING, mixable
+from .memory import store_where
 from .program import Kernel, Lanes, Value
 from .tiles import operand
 
@@ -48,13 +50,26 @@ def product(k: Kernel) -> Value:
         lanes = lanes and Lanes(lanes.mask, lanes.axis + (lanes.axis == rank))
     shape = (*batch, m, n)
     lanes = k.common([k.lanes.get(a.text), lanes], shape)
-    bound = 4.0 * inner
-    if not k.maybe("product added to another", 25):
-        return dot(k, a.text, text, shape, bound, lanes)
-    start = scaled(k, operand(k, shape), 2.0)
-    lanes = k.common([lanes, k.lanes.get(start.text)], shape)
-    added = f", acc={start.text}, out_dtype=T"
-    return dot(k, a.text, text, shape, bound + start.size, lanes, added)
+    bound, added = 4.0 * inner, ""
+    if k.maybe("product added to another", 25):
+        start = chosen(k, scaled(k, operand(k, shape), 2.0))
+        lanes = k.common([lanes, k.lanes.get(start.text)], shape)
+        added, bound = f", acc={start.text}, out_dtype=T", bound + start.size
+    result = dot(k, a.text, text, shape, bound, lanes, added)
+    if k.maybe("product stored by its values", 25):
+        store_where(k, scaled(k, result, LIMIT))
+    return result
+
+
+def chosen(k: Kernel, start: Value) -> Value:
+    """Return what a product is added to: a tile, or zero where a number says so."""
+    known = scalars(k)
+    if not known or not k.maybe("summand chosen by a number", 40):
+        return start
+    number = k.choices.pick(known[::-1])
+    text = f"tl.where({number.text} > {k.argument(0)}, {start.text}, 0.0)"
+    low, high = min(start.low, 0.0), max(start.high, 0.0)
+    return k.floating(text, start.shape, low, high)
 
 
 def decay(k: Kernel) -> Value:

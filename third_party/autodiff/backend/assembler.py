@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator
 
 from triton.backends.compiler import GPUTarget, Language
 from triton.compiler.compiler import make_backend
 
-from .elf import sections
+from .cache import manager_for, put, read_bytes
+from .elf import is_whole, sections
 
 _SIZE = 16
 # From this capability on, Triton uses the newer of its two assemblers.
@@ -36,6 +38,20 @@ def assembled_by_newer(compiled) -> bytes:
     options = _options(make_backend(target), compiled)
     newer = make_backend(GPUTarget(target.backend, _BLACKWELL, target.warp_size))
     return newer.make_cubin(compiled.asm["ptx"], {}, options, target.arch)
+
+
+def replaced(compiled, reason: str, make: Callable[[], bytes]) -> bytes:
+    """Return what `make` returns for a kernel whose cubin is wrong, from the cache if it is there.
+
+    `reason` is a word for what is wrong.
+    """
+    wrong = hashlib.sha256(compiled.asm["cubin"]).hexdigest()
+    manager, name = manager_for(wrong), f"{wrong}.{reason}.cubin"
+    cubin = read_bytes(manager, name)
+    if cubin is None or not is_whole(cubin):
+        cubin = make()
+        put(manager, cubin, name)
+    return cubin
 
 
 def _options(backend, compiled):

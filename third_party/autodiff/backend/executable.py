@@ -26,6 +26,7 @@ from .elf import check_whole
 from .errors import AutodiffError, DoesNotFit
 from .front_end import made
 from .launchers import built_meanwhile, source_of
+from .lost_sums import ensure_sums
 from .misaddressed import ensure_addresses
 from .miscompiled import ensure_right
 from .omitted import with_all_products
@@ -171,7 +172,7 @@ class Executable:
             plain = self._translate(path)
             compiled = ensure_right(plain, self._translate)
             code = compiled.asm.get("cubin")
-            compiled = ensure_addresses(compiled)
+            compiled = ensure_addresses(ensure_sums(compiled))
         self.is_mended = compiled is not plain or compiled.asm.get("cubin") is not code
         check_whole(compiled)
         compiled._init_handles()

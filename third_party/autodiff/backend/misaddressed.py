@@ -18,12 +18,9 @@ and was not seen to do it.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 
-from .assembler import assembled_by_newer, instructions
-from .cache import manager_for, put, read_bytes
-from .elf import is_whole
+from .assembler import assembled_by_newer, instructions, replaced
 from .errors import AutodiffError
 
 # Operations, by the lowest bits of an instruction, and their forms, by the bits above.
@@ -116,7 +113,7 @@ def ensure_addresses(compiled):
     """
     if not is_misaddressed(compiled):
         return compiled
-    cubin = _mended(compiled)
+    cubin = replaced(compiled, "addresses", lambda: assembled_by_newer(compiled))
     if has_wrong_addresses(compiled.asm["ptx"], cubin):
         raise AutodiffError(
             f"ptxas gives products of the generated kernel {compiled.metadata.name!r} wrong "
@@ -125,17 +122,6 @@ def ensure_addresses(compiled):
         )
     compiled.asm["cubin"] = compiled.kernel = cubin
     return compiled
-
-
-def _mended(compiled) -> bytes:
-    """Return the cubin of the newer assembler for a kernel, from the cache if it is there."""
-    wrong = hashlib.sha256(compiled.asm["cubin"]).hexdigest()
-    manager, name = manager_for(wrong), f"{wrong}.assembled.cubin"
-    cubin = read_bytes(manager, name)
-    if cubin is None or not is_whole(cubin):
-        cubin = assembled_by_newer(compiled)
-        put(manager, cubin, name)
-    return cubin
 
 
 def warn_of_misaddressed(compiled, name: str) -> None:

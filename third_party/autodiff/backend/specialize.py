@@ -19,6 +19,7 @@ from .errors import ArgumentError, AutodiffError
 from .executable import inherited_options, launch
 from .grid import checked_grid
 from .interpreted import compilable, compiling, is_interpreted, rehearse
+from .lost_sums import warn_of_lost_sums
 from .misaddressed import warn_of_misaddressed
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
@@ -258,6 +259,7 @@ class Specialization:
         warn_of_wrong(kernel, self.name)
         warn_of_misaddressed(kernel, self.name)
         warn_of_omitted(kernel, self.name)
+        warn_of_lost_sums(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
             from .tracing import trace_for_derivative
 

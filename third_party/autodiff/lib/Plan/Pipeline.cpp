@@ -282,6 +282,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   passes.addToKernels(createLegalizeSource());
   passes.clean();
   passes.addToKernels(createLoopInvariantCodeMotionPass());
+  passes.addToKernels(createHideNarrowLoads());
   passes.add(createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));
   if (request.check)
     passes.add(createCheckBounds());

@@ -1,7 +1,8 @@
 //===- Target.cpp - The devices that kernels are derived for --------------===//
 #include "autodiff/Support/Target.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
+#include "autodiff/Support/NarrowLoads.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -24,7 +25,7 @@ static Instruction findInstruction(const LeastSums &sums, triton::DotOp dot) {
   case 16:
     return {bits, sums.halves};
   case 64:
-    return {32, sums.doubles};
+    return {bits, sums.doubles};
   default:
     break;
   }
@@ -41,21 +42,8 @@ static Instruction findInstruction(const LeastSums &sums, triton::DotOp dot) {
   llvm_unreachable("unknown precision");
 }
 
-/// The width of the narrowest elements in memory that a value is computed from.
-static int64_t findNarrowestLoad(Value value) {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.omitBlockArguments = true;
-  options.inclusive = true;
-  (void)getBackwardSlice(value, &slice, options);
-  int64_t narrowest = 64;
-  for (Operation *op : slice)
-    if (isa<triton::LoadOp, triton::DescriptorLoadOp>(op))
-      if (auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-          tile && tile.getElementType().isIntOrFloat())
-        narrowest = std::min<int64_t>(narrowest, tile.getElementTypeBitWidth());
-  return std::max<int64_t>(narrowest, 8);
-}
+/// The threads that share a sum over float64.
+constexpr int64_t kThreadsAlongSum = 4;
 
 int64_t Target::getLeastSum(triton::DotOp dot) const {
   auto [bits, sum] = findInstruction(sums, dot);
@@ -63,6 +51,8 @@ int64_t Target::getLeastSum(triton::DotOp dot) const {
     return sum;
   int64_t narrowest = std::min(
       {bits, findNarrowestLoad(dot.getA()), findNarrowestLoad(dot.getB())});
+  if (bits == 64)
+    return std::max(sum, getNeighbours(narrowest) * kThreadsAlongSum);
   return sum * bits / narrowest;
 }
 

@@ -59,6 +59,16 @@ def UnifyCopies : TargetPass<"autodiff-unify-copies", "::mlir::triton::FuncOp"> 
   }];
 }
 
+def HideNarrowLoads : TargetPass<"autodiff-hide-narrow-loads", "::mlir::triton::FuncOp"> {
+  let summary = "hide from Triton that float64 operands come of narrow elements";
+  let description = [{
+    Before 3.9, Triton fails where an operand of a float64 product is computed
+    from elements of at most 16 bits in memory, masks included. Behind a
+    reduction over one element, Triton does not see these loads. Cleanup removes
+    such reductions, so this comes after it.
+  }];
+}
+
 def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::ModuleOp"> {
   let summary = "write barriers so that Triton orders all accesses by them";
   let description = [{

@@ -1,0 +1,194 @@
+"""Products in float64: ptxas computes some wrongly (lost_sums.py), and Triton rejects some.
+
+What ptxas and Triton make of kernels is looked at without a GPU.
+"""
+
+import types
+
+import hopper
+import pytest
+import torch
+import triton
+from gradients import assert_gradients_close, differentiated, random_tensor
+from kernels import double_products as dp
+from triton.backends.autodiff import AutodiffError, corpus, lost_sums
+from triton.backends.autodiff.assembler import assembled, instructions
+
+DOUBLE = "*fp64"
+TARGETS = ["cuda:80", "cuda:90", "cuda:100", "cuda:120"]
+TAKES_16X8X16 = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 8)
+NARROW = {torch.float16: "*fp16", torch.int8: "*i8", torch.bool: "*i1", torch.float32: "*fp32"}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def _square(device, *shape):
+    return random_tensor(*shape, device=device, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("size", [16, 32, 64])
+def test_stored_by_values(device, size):
+    x, w = (_square(device, size, size) for _ in range(2))
+    assert_gradients_close(differentiated(dp.stored_kernel, dp.stored), dp.stored_truth, (x, w))
+
+
+@pytest.mark.parametrize("batch", [(), (2,)], ids=["", "batched"])
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_narrow_elements(device, dtype, batch):
+    x, w = (_square(device, *batch, 16, 16) for _ in range(2))
+    kept = (torch.randn(*batch, 16, 16, device=device) * 2).to(dtype)
+    assert_gradients_close(
+        differentiated(dp.narrow_kernel, dp.narrow), dp.narrow_truth, (x, kept, w)
+    )
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (38, 9), (7, 16)], ids=str)
+def test_added_to_another(device, shape):
+    x, c = _square(device, *shape), _square(device, 1)
+    assert_gradients_close(differentiated(dp.added_kernel, dp.added), dp.added_truth, (x, c))
+
+
+def _texts():
+    yield "stored", hopper.ttir(dp.stored_kernel, [DOUBLE] * 3, {"N": 16}, True)
+    added = hopper.ttir(dp.added_kernel, [DOUBLE] * 3 + ["i32"] * 2, {"N": 16}, True)
+    yield "added", added
+    for dtype, type_ in NARROW.items():
+        for batch in (1, 2):
+            constants = {"B": batch, "N": 16}
+            given = [DOUBLE, type_, DOUBLE, DOUBLE]
+            yield f"{dtype} {batch}", hopper.ttir(dp.narrow_kernel, given, constants, True)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_triton_compiles(target):
+    """Before Triton 3.9, what is computed from 16 bits or fewer is no operand of a product."""
+    target = corpus.parse_target(target)
+    for name, text in _texts():
+        plan = hopper.plan_of(text, target)
+        for kernel in [*filter(None, [plan["forward"]]), *plan["backward"]]:
+            assert corpus.compile_ttir(kernel["ttir"], target)["cubin"], name
+
+
+# A₂·B + (A₁·B if n > 0 else 0), of 16x8x16 elements, which Triton 3.8 no longer takes.
+_HEAD = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+.reqntid 32
+{
+.reg .b64 %p, %a<8>, %b<4>, %c<4>, %d<4>, %zero;
+.reg .pred %runs;
+.reg .b32 %n;
+ld.param.u64 %p, [p];
+ld.param.u32 %n, [n];
+setp.gt.s32 %runs, %n, 0;
+mov.b64 %zero, 0;
+"""
+_INSTRUCTION = "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64"
+
+
+def _ptx(chosen: bool) -> str:
+    a, b, c, d = (
+        ", ".join(f"%{x}{i}" for i in range(n)) for x, n in zip("abcd", (8, 4, 4, 4), strict=True)
+    )
+    lines = [f"ld.global.b64 %a{i}, [%p + {8 * i}];" for i in range(8)]
+    lines += [f"ld.global.b64 %b{i}, [%p + {8 * i + 64}];" for i in range(4)]
+    lines.append(
+        f"{_INSTRUCTION} {{ {c} }}, {{ {a} }}, {{ {b} }}, {{ %zero, %zero, %zero, %zero }};"
+    )
+    lines += [f"selp.b64 %c{i}, %c{i}, %zero, %runs;" for i in range(4) if chosen]
+    other = ", ".join(f"%a{7 - i}" for i in range(8))
+    lines.append(f"{_INSTRUCTION} {{ {d} }}, {{ {other} }}, {{ {b} }}, {{ {c} }};")
+    lines += [f"st.global.b64 [%p + {8 * i + 128}], %d{i};" for i in range(4)]
+    return "\n".join([_HEAD, *lines, "ret;", "}"])
+
+
+@pytest.fixture
+def compiled():
+    """Return a kernel of products whose summand is chosen by a number, as it should not be."""
+    text = hopper.ttir(dp.summed_kernel, [DOUBLE] * 3 + ["i32"], {}, True)
+    plain = hopper.compiled_text(text, assemble=True, num_warps=4)
+
+    def of(chosen=True):
+        ptx = _ptx(chosen)
+        code = assembled(ptx, plain)
+        asm = {"ptx": ptx, "cubin": code}
+        return types.SimpleNamespace(asm=asm, kernel=code, metadata=plain.metadata)
+
+    return of
+
+
+def _products(cubin):
+    return sum(i & lost_sums._OPERATION == lost_sums._DMMA for i in instructions(cubin))
+
+
+def test_lost_sums_are_found_and_mended(compiled, monkeypatch):
+    wrong = compiled()
+    assert lost_sums.has_lost_sums(wrong), "ptxas is right by now"
+    with pytest.warns(UserWarning, match="float64 products of kernel 'k' wrongly"):
+        lost_sums.warn_of_lost_sums(wrong, "k")
+    right = lost_sums.ensure_sums(wrong)
+    assert not lost_sums.has_lost_sums(right)
+    assert right.kernel == right.asm["cubin"] and _products(right.kernel) == 2
+    assert lost_sums.ensure_sums(right) is right
+    # It is there the next time.
+    monkeypatch.setattr(lost_sums, "assembled", None)
+    assert lost_sums.ensure_sums(compiled()).kernel == right.kernel
+
+
+def test_what_cannot_be_mended_is_refused(compiled, monkeypatch):
+    wrong = compiled()
+    monkeypatch.setattr(lost_sums, "assembled", lambda ptx, kernel: wrong.kernel)
+    with pytest.raises(AutodiffError, match="wrongly.*TRITON_PTXAS_PATH"):
+        lost_sums.ensure_sums(compiled())
+
+
+def test_sums_that_are_right_stay(compiled, recwarn):
+    right = compiled(chosen=False)
+    code = right.kernel
+    assert _products(code) == 2 and lost_sums.ensure_sums(right).kernel is code
+    lost_sums.warn_of_lost_sums(right, "k")
+    assert not [w for w in recwarn if "float64 products" in str(w.message)]
+
+
+@pytest.mark.skipif(not TAKES_16X8X16, reason="Triton takes smaller products")
+@pytest.mark.parametrize(
+    "kernel", [dp.chosen_kernel, dp.started_again_kernel], ids=lambda k: k.__name__
+)
+def test_own_kernels_are_warned_of(kernel):
+    text = hopper.ttir(kernel, [DOUBLE] * 3 + ["i32"], {}, True)
+    wrong = hopper.compiled_text(text, assemble=True, num_warps=4)
+    with pytest.warns(UserWarning, match="float64 products of kernel 'k' wrongly"):
+        lost_sums.warn_of_lost_sums(wrong, "k")
+
+
+@pytest.mark.skipif(not TAKES_16X8X16, reason="Triton takes smaller products")
+def test_an_adjoint_is_mended():
+    """Of two products that are added, the first counts only where some row and column does."""
+    text = hopper.ttir(dp.added_kernel, [DOUBLE] * 3 + ["i32"] * 2, {"N": 16}, True)
+    (kernel,) = hopper.plan_of(text)["backward"]
+    wrong = hopper.compiled_text(kernel["ttir"], assemble=True, num_warps=4)
+    assert lost_sums.has_lost_sums(wrong)
+    assert not lost_sums.has_lost_sums(lost_sums.ensure_sums(wrong))
+
+
+@pytest.mark.parametrize("n", [-1, 0, 1, 5])
+@pytest.mark.parametrize(
+    "kernel", [dp.chosen_kernel, dp.started_again_kernel], ids=lambda k: k.__name__
+)
+def test_mended_code_is_right(cuda, kernel, n):
+    """What is assembled anew, on a GPU."""
+    x, w = (torch.randn(5, 16, 16, device=cuda, dtype=torch.float64) for _ in range(2))
+    y = torch.zeros(16, 16, device=cuda, dtype=torch.float64)
+    compiled = lost_sums.ensure_sums(kernel.warmup(x, w, y, n, grid=(1,)))
+    compiled[(1, 1, 1)](x, w, y, n)
+    if kernel is dp.chosen_kernel:
+        truth = x[0] @ w[0] + (w[0] @ x[0] if n > 0 else 0.0)
+    else:
+        last = range(max(n - 1, 0) // 3 * 3, n)
+        truth = sum((x[i] @ w[i] for i in last), torch.zeros_like(y))
+    torch.testing.assert_close(y, truth, rtol=1e-12, atol=1e-12)
