@@ -121,14 +121,20 @@ class Drawn:
         *outputs, self.factor = self._op(*values)
         return outputs
 
-    def is_right(self, gradients: Tensors, program, values: Tensors, upstream) -> bool:
-        """Whether gradients are those of the operation, times what was drawn for them."""
+    def wrong(self, gradients: Tensors, program, values: Tensors, upstream) -> str | None:
+        """Say what is wrong if gradients are not the given ones, times what was drawn for them."""
         found = gradients_of(self, program, values, upstream)
         factor = self.factor.double().item()
-        return all(
-            torch.allclose(found[n], factor * g, rtol=1e-5, atol=1e-9, equal_nan=True)
-            for n, g in gradients.items()
-        )
+        for name, gradient in gradients.items():
+            truth = factor * gradient
+            right = torch.isclose(found[name], truth, rtol=1e-5, atol=1e-9, equal_nan=True)
+            if not right.all():
+                i = (~right).nonzero()[0].item()
+                return (
+                    f"{name}[{i}]: registered, the gradient is {found[name][i]:.9g}, and "
+                    f"{truth[i]:.9g} for the numbers that the forward drew"
+                )
+        return None
 
 
 class Check:
@@ -317,9 +323,9 @@ class Check:
         found = self.with_poison(passing_nan, without)
         if found is not None:
             return found
-        if self.drawn is not None and not self.drawn.is_right(
-            self.gradients, self.program, self.inputs.values, self.upstream
-        ):
-            return Verdict("wrong", "registered: the gradient is not that of the forward's numbers")
+        if self.drawn is not None:
+            given = self.gradients, self.program, self.inputs.values, self.upstream
+            if (reason := self.drawn.wrong(*given)) is not None:
+                return Verdict("wrong", reason)
         vanishes = self.gradients[self.program.wanted[0]].norm().item() < 1e-6
         return Verdict("passed", "", vanishes, self.schedules)
