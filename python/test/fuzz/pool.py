@@ -40,7 +40,8 @@ class Worker:
         environment["TRITON_CACHE_DIR"] = self.folder.name
         if self.device == "cpu":
             environment["CUDA_VISIBLE_DEVICES"] = ""
-        environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
+        paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         self.served = 0
         self.process = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-m", "fuzz.worker"],
