@@ -2,18 +2,27 @@
 
 A kernel that reads beside its tensor gets NaN, and one that writes there is found. Such a tensor
 has a storage of its own that ends where the tensor does: nothing about it tells that there is more.
+
+Behind that, on both sides, lie bands of megabytes: whole rows of a matrix may be out of place. On a
+CPU they are pages that may only be read, so they cost nothing: a write there ends the process
+(SIGSEGV). On a GPU they are more of the same poison.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
+import mmap
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # Elements on each side: as many bytes are a multiple of every alignment that kernels assume.
 MARGIN = 4096
+# Bytes of a band, and elements on a GPU.
+BAND = 16 << 20
+FAR_MARGIN = 1 << 21
 # Of floats, an integer type of the same size, the bits of infinity, and how many bits below those
 # say which NaN that does not survive arithmetic (a signalling one) it is.
 NANS = {
@@ -25,6 +34,23 @@ NANS = {
 _numbers = itertools.count(1)
 
 
+def _between_bands(nbytes: int) -> tuple[mmap.mmap, int]:
+    """Return memory in which so many bytes lie between two bands, and where they begin."""
+    page = mmap.PAGESIZE
+    length = -(-nbytes // page) * page
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    memory = mmap.mmap(-1, 2 * BAND + length, flags=flags)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for band in (start, start + BAND + length):
+        if _libc.mprotect(ctypes.c_void_p(band), ctypes.c_size_t(BAND), mmap.PROT_READ):
+            raise OSError(ctypes.get_errno(), "mprotect")
+    # What is written right behind an end is found there, not in the rest of the page.
+    return memory, BAND + (length - nbytes) // 64 * 64
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
 class Memory:
     """A tensor of its own storage, of `size` elements, and what is around it.
 
@@ -34,19 +60,26 @@ class Memory:
 
     def __init__(self, size: int, dtype: torch.dtype, device: torch.device):
         self.size = size
-        self.block = torch.empty(size + 2 * MARGIN, dtype=dtype, device=device)
+        self.margin = FAR_MARGIN if device.type == "cuda" else MARGIN
+        count = size + 2 * self.margin
+        if device.type == "cpu":
+            memory, start = _between_bands(count * dtype.itemsize)
+            self.block = torch.frombuffer(memory, dtype=dtype, count=count, offset=start)
+        else:
+            self.block = torch.empty(count, dtype=dtype, device=device)
         integer, infinity, bits = NANS.get(dtype, (torch.uint8, 0xFF, 0))
         # Numbers of other types are not NaN: all their bits are set.
         number = next(_numbers) % ((1 << bits) - 1) + 1 if bits else 0
         self.pattern = infinity + number
         self.bits = self.block.view(integer).fill_(self.pattern)
         # What goes through DLPack has a storage that is no larger than itself.
-        part = self.block.view(torch.uint8)[MARGIN * dtype.itemsize :][: size * dtype.itemsize]
+        part = self.block.view(torch.uint8)[self.margin * dtype.itemsize :]
+        part = part[: size * dtype.itemsize]
         self.inside = torch.from_dlpack(torch.utils.dlpack.to_dlpack(part))
 
     def touched(self) -> str:
         """Say which elements around the tensor have changed."""
-        margin = MARGIN * self.block.itemsize // self.bits.itemsize
+        margin = self.margin * self.block.itemsize // self.bits.itemsize
         changed = self.bits != self.pattern
         found = []
         for where, part in (("before", changed[:margin].flip(0)), ("behind", changed[-margin:])):

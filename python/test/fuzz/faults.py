@@ -758,4 +758,28 @@ FOUND = {
         ),
         types="float32",
     ),
+    "rows past the end": Fault(
+        "gradients of rows that are loaded without a mask, and not stored, were written elsewhere",
+        ("rows without a mask", "tiles in order of groups", "product with itself"),
+        written(
+            """
+            p = tl.program_id(0)
+            height = tl.minimum(3 - p // 4 * 2, 2)
+            i = (p // 4 * 2 + p % 4 % height) * 2 + tl.arange(0, 2)
+            j = p % 4 // height * 2 + tl.arange(0, 2)
+            k = tl.arange(0, 4)
+            v1 = tl.zeros([2, 2], T)
+            for s in range(n):
+                v2 = tl.load(x1 + i[:, None] * 8 + s * 4 + k[None, :])
+                v3 = tl.load(x2 + j[None, :] * 8 + s * 4 + k[:, None])
+                v1 = tl.dot(v2, v3, v1, input_precision=P, out_dtype=T)
+            tl.store(y1 + i[:, None] * 4 + j[None, :], v1, mask=(i[:, None] < 5) & (j[None, :] < 4))
+            """,
+            grid=(6,),
+            n=2,
+            x1=40,
+            x2=32,
+            y1=20,
+        ),
+    ),
 }

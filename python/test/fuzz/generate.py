@@ -16,6 +16,7 @@ from .lines import along_a_line
 from .memory import load, store, store_steady
 from .program import Kernel, Program, Value
 from .segments import segmented
+from .tiled import tiled
 from .tiles import converted, operand, shapes
 from .waits import chained
 
@@ -67,6 +68,7 @@ def write(choices: Choices, name: str, without=frozenset(), on_gpu: bool = False
             "line": (along_a_line, 3),
             "segments": (segmented, 3),
             "chain": (chained, 2),
+            "tiles": (tiled, 3),
         }
         kinds[k.kind("programs of", {name: weight for name, (_, weight) in kinds.items()})][0](k)
         return k

@@ -1,8 +1,10 @@
 """Plans: loading, expressions and host checks."""
 
+import copy
 import json
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.autodiff.errors import CheckError, PlanError
@@ -13,6 +15,7 @@ from triton.backends.autodiff.expr import (
     validate,
     values_of_programs,
 )
+from triton.backends.autodiff.facts import TensorFacts
 from triton.backends.autodiff.plan import load
 
 KERNEL = {
@@ -26,6 +29,7 @@ KERNEL = {
         {"kind": "argument", "index": 2},
         {"kind": "buffer", "index": 0},
     ],
+    "writes": [{"operand": 2, "inside": "check"}, {"operand": 4, "inside": "proof"}],
 }
 PLAN = {
     "version": 3,
@@ -209,6 +213,9 @@ def test_launch(n, stride, programs, expected):
         (["backward", 0, "operands", 2, "index"], 1),
         (["backward", 0, "operands", 4, "index"], 1),
         (["backward", 0, "operands", 0, "kind"], "output"),
+        (["backward", 0, "writes"], None),
+        (["backward", 0, "writes", 0, "inside"], "luck"),
+        (["backward", 0, "writes", 0, "operand"], 5),
         (["backward", 0, "ttir"], None),
         (["forward"], KERNEL),
         (["counting"], KERNEL),
@@ -318,7 +325,32 @@ def test_counted_sizes():
 def test_counting_plan():
     plan = json.loads(changed(["buffers", 0, "size"], ["counted", 2]))
     operands = [{"kind": "argument", "index": 0}, {"kind": "counters", "index": 0}]
-    plan["counting"] = {**KERNEL, "operands": operands}
+    writes = [{"operand": 1, "inside": "proof"}]
+    plan["counting"] = {**KERNEL, "operands": operands, "writes": writes}
     loaded = load(json.dumps(plan))
     assert loaded.counters() == {2}
     assert loaded.kernels[0] is loaded.counting
+
+
+@pytest.mark.parametrize("step, bound, offset, expected", [
+    (1, None, 0, (0, 64)),  # behind the last element
+    (1, ["arg", 2], 0, (0, 40)),  # below a bound
+    (-1, None, 39, (24, 64)),  # before the first one
+    (1, None, 5, (0, 69)),
+    (1, None, 1 << 20, None),  # far away
+])  # fmt: skip
+def test_memory_covers_what_is_stored(step, bound, offset, expected):
+    """Where elements may be left out, the check says how far stores reach."""
+    plan = copy.deepcopy(PLAN)
+    dims = [{"stride": step, "digits": [[1, 16], [16, ["pids", ["pid", 0]]]], "bound": bound}]
+    plan["gradients"][0]["checks"][0] |= {"offset": offset, "dims": dims}
+    (gradient,) = load(json.dumps(plan)).gradients
+    tensor = TensorFacts(torch.empty(40))
+    args, grid = (None, None, 40, 0), (4, 1, 1)
+    assert gradient.span(tensor, args, grid) == (0, 40)
+    assert gradient.keeps_inside("check") == "check"
+    loose = gradient.leaving_out()
+    assert loose.span(tensor, args, grid) == expected
+    assert loose.keeps_inside("check") == "room"
+    # With nothing to run, nothing is stored.
+    assert loose.span(tensor, args, (0, 1, 1)) == (0, 40)

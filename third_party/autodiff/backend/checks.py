@@ -13,6 +13,7 @@ from .coverage import GAPS, Indices, bounded, cover, indices, merge, repeat, spe
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, validate, values_of_programs
 from .ranges import Ranges
+from .spaces import Digit, Index, Space
 
 # For more programs, comparing addresses would cost more than it gains.
 _MOST_PROGRAMS = 1 << 24
@@ -136,6 +137,26 @@ class _AddressCheck:
         return cls(
             argument, data["offset"], dims, programs, within, moves, summed, whole, not_negative
         )
+
+    @property
+    def space(self) -> Space:
+        """The elements that are touched, as far as the check allows for; for checks that do not
+        move.
+        """
+        indices = (
+            Index(
+                stride,
+                # Which of them the lanes and iterations are does not matter here.
+                tuple(
+                    Digit(s, e[1], "program") if _varies(e) else Digit(s, e, 0) for s, e in digits
+                ),
+                bound,
+                start,
+                chunk,
+            )
+            for stride, digits, bound, chunk, start in self.dims
+        )
+        return Space(self.offset, tuple(indices), exact=False)
 
     def used_arguments(self) -> set[int]:
         """Return the scalar arguments that the result depends on."""

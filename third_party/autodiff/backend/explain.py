@@ -64,6 +64,14 @@ def _bytes(count: int) -> str:
     return f"{count:.1f} GiB"
 
 
+_INSIDE = {
+    "proof": "each write has a place of its own there",
+    "mask": "a mask leaves out what is beyond",
+    "check": "the launch checks that these are its elements",
+    "room": "the launch computes how far they reach, and there is so much memory",
+}
+
+
 class _Explanation:
     """The sentences about one plan."""
 
@@ -123,6 +131,8 @@ class _Explanation:
         lines += [self._inactive_line(entry) for entry in self._inactive]
         lines += self._without_history()
         if verbose:
+            lines.append("  what keeps writes inside of memory:")
+            lines += dict.fromkeys(line for kernel in plan.kernels for line in self._writes(kernel))
             lines.append("  what was tried:")
             lines += [f"    {remark.line()}" for remark in self._remarks]
         return lines
@@ -185,6 +195,21 @@ class _Explanation:
         # Options that the user or a measurement chose.
         options = ", ".join(f"{name}={value}" for name, value in sorted(ran.chosen.items()))
         return f"{text} ({options})" if options else text
+
+    def _writes(self, kernel):
+        """Yield what keeps the stores and atomics of a kernel inside of the memory for them."""
+        gradients = {g.argument: g for g in self._plan.gradients}
+        for place, said in kernel.writes:
+            kind, index = kernel.operands[place]
+            what = kind
+            if kind in ("gradient", "rounded"):
+                what = f"the gradient of {self._names[index]}"
+                said = gradients[index].keeps_inside(said)
+            elif kind == "buffer":
+                what = f"buffer {self._plan.buffers[index].name}"
+            elif kind == "argument":
+                what = self._names[index]
+            yield f"    {kernel.name}, {what}: {_INSIDE[said]}"
 
     def _programs(self, kernel) -> str:
         if kernel.grid is None:

@@ -328,7 +328,7 @@ class ExportedLaunch:
         if gradient.confined == "all":
             return span
         text = self.text(self.programs, True)
-        for space in gradient.reach:
+        for space in gradient.spaces:
             # Otherwise the values of this launch are used and asserted.
             ends = self.ends_of(i, space) or space.ends(self.facts.scalars, self.facts.grid)
             span += "" if ends is None else f".covering({', '.join(map(text.of, ends))})"

@@ -115,7 +115,7 @@ class Launcher:
 
     def _of_reach(self, gradient, own: Assertions) -> None:
         """Pin values that decide how much memory contributions need, if that cannot be written."""
-        for space in gradient.reach:
+        for space in gradient.spaces:
             if self.of.ends_of(gradient.argument, space) is None:
                 own.pin(space.used_arguments(), gradient.argument)
 

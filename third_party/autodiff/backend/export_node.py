@@ -220,7 +220,7 @@ class Node:
         for i, tallied in self.of.tallied.items():
             lines.append(f"        if {self._is_tallied(i, text)}:")
             like, result = self.of.layouts[i], self.of.facts.tensors[i].dtype
-            made = call(f"{like}.memory(", [str(result), self.of.span_of(i), "True"])
+            made = call(f"{like}.room(", [str(result), self.of.span_of(i), "True"])
             lines.append(f"            {self._operand('rounded', i)} = {made}")
             lines += self._launch(tallied.tally, text, 12) + self._launch(tallied.clear, text, 12)
         for step in self.of.steps:
@@ -298,6 +298,9 @@ class Node:
             like = self.of.layouts[gradient.argument]
             name = self._operand("gradient", gradient.argument)
             dtype = str(shadow.dtype)
+            content = []
+            if gradient.init == "cotangent":
+                content.append(self._operand("cotangent", gradient.argument))
             if gradient.partials is not None:
                 count = text.of(gradient.partials)
                 made = f"{like}.sums({count}, {dtype})"
@@ -307,11 +310,14 @@ class Node:
                 span, zero = self.of.span_of(gradient.argument), str(shadow.zero)
                 if shadow.is_tallied:
                     zero = f"{self._is_tallied(gradient.argument, text)} == 0"
-                made = call(f"{like}.memory(", [dtype, span, zero])
-            if gradient.init == "cotangent":
-                made += f".copy_({self._operand('cotangent', gradient.argument)})"
+                made = call(f"{like}.room(", [dtype, span, zero, *content])
             lines.append(f"        {name} = {made}")
         return lines
+
+    def _gradient(self, argument: int) -> str:
+        """Return the gradient of a tensor, of whose memory it may be a part."""
+        name, like = self._operand("gradient", argument), self.of.layouts[argument]
+        return f"{like}.view_of({name})" if argument in self.of.loose else name
 
     def _results(self, text: Text) -> list[str]:
         """Return the lines that finish gradients and return them."""
@@ -336,7 +342,7 @@ class Node:
             if i not in plan.inputs or i not in self.of.execution.slots:
                 results.append("None")
                 continue
-            name = self._operand("gradient", i)
+            name = self._operand("gradient", i) if i in summed else self._gradient(i)
             if i in self.of.scattered:
                 arguments = f"{name}, {shadows[i].result}"
                 results.append(f"{self.of.call('gradient_of')}({arguments})")

@@ -22,6 +22,7 @@ from .memory import (
     is_non_overlapping,
     lay_out,
     restore,
+    room_for,
     storage_span,
 )
 from .partials import ROUNDED_ALIKE, add_up, tile_of
@@ -299,6 +300,25 @@ class Layout(NamedTuple):
     def zeros(self) -> torch.Tensor:
         """Return the gradient of a tensor without influence."""
         return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+
+    def room(
+        self, dtype: torch.dtype, span: Span, zero: bool, content: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return memory that covers a span around the tensor, from its first element to the end.
+
+        A graph may copy what a kernel writes to: it copies what it sees.
+        """
+        if span.lead == 0 and span.total == self.size:
+            made = self.memory(dtype, span, zero)
+            return made if content is None else made.copy_(content)
+        flat, start = room_for(span, dtype, self.device, zero)
+        if content is not None:
+            flat.as_strided(self.shape, self.strides, start).copy_(content)
+        return flat[start:]
+
+    def view_of(self, room: torch.Tensor) -> torch.Tensor:
+        """Return the tensor's own elements in such memory."""
+        return room if room.shape == self.shape else room.as_strided(self.shape, self.strides)
 
     def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
         """Return an upstream gradient in the layout that kernels read; None is zero."""

@@ -161,11 +161,15 @@ def allocate(shape, strides, span: Span, dtype, device, zero: bool) -> torch.Ten
         return torch.empty_strided(shape, strides, dtype=dtype, device=device)
     if tight and is_dense(shape, strides):
         return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
-    unit = max(1, ALIGNMENT // dtype.itemsize)
-    padding = -span.lead % unit
+    flat, start = room_for(span, dtype, device, zero)
+    return flat.as_strided(shape, strides, start)
+
+
+def room_for(span: Span, dtype, device, zero: bool) -> tuple[torch.Tensor, int]:
+    """Return memory that covers a span, and where its data pointer is in it, aligned."""
+    padding = -span.lead % max(1, ALIGNMENT // dtype.itemsize)
     make = torch.zeros if zero else torch.empty
-    flat = make(span.total + padding, dtype=dtype, device=device)
-    return flat.as_strided(shape, strides, span.lead + padding)
+    return make(span.total + padding, dtype=dtype, device=device), span.lead + padding
 
 
 def snapshot(tensor: torch.Tensor, dtype=None, device=None) -> torch.Tensor:

@@ -30,6 +30,8 @@ ACCUMULATIONS = ("store", "partial", "atomic")
 # Failures about one argument come first.
 FAILURES = ("gradient", "output", "reach", "launch", "tapes")
 CONFINED = ("none", "sums", "all")
+# What keeps a write inside of the memory for it.
+INSIDE = ("proof", "mask", "check", "room")
 BUFFER_KINDS = ("saved", "tape", "handover", "tally")
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
@@ -102,8 +104,8 @@ class Gradient:
     upstream gradient.
 
     Contributions are at the addresses that loads `reach`, or for stores, that their checks
-    describe. If they are `confined` to the buffer ("all" of them, or only "sums"), it has a
-    `margin` on both sides.
+    describe: its memory covers both. If they are `confined` to the buffer ("all" of them, or only
+    "sums"), it has a `margin` on both sides.
     """
 
     argument: int
@@ -131,6 +133,20 @@ class Gradient:
         proved = all(c.kind == "bijective" for c in self.checks)
         return self.fills_tensor and proved and not self.remainder
 
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """Where contributions are, other than ranges that move: its memory covers these."""
+        apart = (c for c in self.checks if c.kind == "distinct" and not c.moves)
+        return (*self.reach, *(check.space for check in apart))
+
+    def keeps_inside(self, said: str) -> str:
+        """Return what keeps a write inside, given what the compiler `said`.
+
+        Without the check that the tensor's elements are stored to, memory covers what else is.
+        """
+        is_checked = self.stays_inside or self.partials is not None
+        return "room" if said == "check" and not is_checked else said
+
     def span(self, tensor, args, grid) -> Span | None:
         """Return the memory for the gradient of a tensor, relative to the tensor's pointer.
 
@@ -141,9 +157,10 @@ class Gradient:
         held = tensor.span.widened(self.margin)
         if self.confined == "all":
             return held
+        # What a bijective check is about are the tensor's own elements.
         moving = (c for c in self.checks if c.moves and c.kind == "distinct")
         try:
-            ends = union(reach.ends(args, grid) for reach in (*self.reach, *moving))
+            ends = union(part.ends(args, grid) for part in (*self.spaces, *moving))
         except CheckError:
             return None
         span = held if ends is None else held.covering(*ends)
@@ -171,6 +188,7 @@ class Kernel:
 
     The first of its `variants` that suits a launch, whose `when` is not zero, runs instead. A
     kernel with bounds checks lists its accesses, and its last operands are `bounds.OPERANDS`.
+    `writes` are pairs of an operand's number and one of `INSIDE`.
     """
 
     name: str
@@ -181,6 +199,7 @@ class Kernel:
     accesses: tuple[bounds.Access, ...] | None = None
     when: object = 1
     variants: tuple[Kernel, ...] = ()
+    writes: tuple[tuple[int, str], ...] = ()
 
     @functools.cached_property
     def digest(self) -> str:
@@ -344,8 +363,11 @@ class Plan:
         used = set().union(*(used_arguments(e) for e in exprs))
         used |= set() if self.launch is None else self.launch.used_arguments()
         spaces = (reach for g in self.gradients for reach in g.reach)
-        for check in (*self.checks, *(c for g in self.gradients for c in g.checks), *spaces):
+        of_gradients = [check for g in self.gradients for check in g.checks]
+        for check in (*self.checks, *of_gradients, *spaces):
             used |= check.used_arguments()
+        # How far one reaches also depends on where it begins.
+        used = used.union(*(used_arguments(check.offset) for check in of_gradients))
         for hazard in self.hazards:
             used = used.union(*(used_arguments(e) for pair in hazard.unless or () for e in pair))
         return frozenset(used)
@@ -433,6 +455,13 @@ def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
         accesses=accesses,
         when=when,
         variants=tuple(_kernel(v, arguments, buffers, gradients, sizes) for v in variants),
+        writes=tuple(
+            (
+                number_below(get(w, "operand", int), len(operands), "written operand"),
+                one_of(get(w, "inside", str), INSIDE, "reason to stay inside"),
+            )
+            for w in get(data, "writes", list)
+        ),
     )
 
 
@@ -473,7 +502,8 @@ def load(text: str) -> Plan:
         require(partial == (partials is not None), f"malformed partial sums {partials!r}")
         if partial:
             validate(partials, len(arguments))
-            require(g.get("checks"), "partial sums without a check that they cover the tensor")
+            exact = [c.get("kind") == BijectiveCheck.kind for c in get(g, "checks", list, [])]
+            require(exact and all(exact), "partial sums that may not be of the tensor's elements")
         gradients.append(
             Gradient(
                 argument,

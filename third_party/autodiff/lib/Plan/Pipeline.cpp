@@ -289,6 +289,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   passes.add(createVerifyTarget());
   passes.add(createListLaunches());
   passes.add(createTrimOperands());
+  passes.add(createVerifyWrites());
   AskNextOptions next;
   next.assume = request.assume;
   next.reload = request.reload;

@@ -8,6 +8,7 @@
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/StoredStates.h"
+#include "autodiff/Analysis/Writes.h"
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Support/Dump.h"
 #include "autodiff/Target/Passes.h"
@@ -111,6 +112,22 @@ static Object describe(DictionaryAttr options) {
   return list;
 }
 
+/// Why what a kernel writes stays inside of memory, each operand and reason
+/// once.
+static Array describeWrites(triton::FuncOp kernel, PlanOp plan) {
+  std::set<std::pair<unsigned, Inside>> found;
+  for (const Write &write : findWrites(kernel, plan))
+    found.insert({write.operand, write.inside});
+  Array list;
+  for (auto [operand, inside] : found)
+    // Through addresses that it has loaded, the user's kernel writes to memory
+    // that nobody knows.
+    if (operand < kernel.getNumArguments())
+      list.push_back(
+          Object{{"operand", operand}, {"inside", stringifyInside(inside)}});
+  return list;
+}
+
 Object PlanPrinter::describe(LaunchOp launch) {
   triton::FuncOp kernel = getKernel(launch);
   Array operands;
@@ -122,7 +139,8 @@ Object PlanPrinter::describe(LaunchOp launch) {
   Object description{{"name", launch.getKernel()},
                      {"ttir", printKernel(kernel)},
                      {"grid", "primal"},
-                     {"operands", std::move(operands)}};
+                     {"operands", std::move(operands)},
+                     {"writes", describeWrites(kernel, plan)}};
   if (ArrayAttr grid = launch.getGridAttr())
     description["grid"] = toJSON(grid);
   if (DictionaryAttr options = launch.getOptionsAttr())

@@ -132,6 +132,15 @@ def LowerPrograms : AutodiffPass<"autodiff-lower-programs", "::mlir::triton::Fun
   let summary = "replace programs' places by arithmetic on program ids";
 }
 
+def VerifyWrites : AutodiffPass<"autodiff-verify-writes", "::mlir::ModuleOp"> {
+  let summary = "refuse kernels that may write outside of what is allocated";
+  let description = [{
+    For each store and each atomic operation of a derived kernel, something says
+    that it stays inside of the memory that the runtime allocates (`Writes.h`).
+    If nothing does, that is an internal error.
+  }];
+}
+
 def AskNext : AutodiffPass<"autodiff-ask-next", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "say which plan to ask for where this one does not do";
   let description = [{

@@ -226,14 +226,14 @@ void AskNext::askWithoutChecks() {
   endStep();
 }
 
-/// Whether a launch may find contributions far away from the tensor.
+/// Whether a launch may find contributions far away from the tensor: where they
+/// reach, or what they store if that need not be all of the tensor.
 static bool mayReachFar(GradientAttr gradient) {
-  auto moves = [](CheckAttr check) {
-    return check.getMoves() && check.getKind() == CheckKind::Distinct;
-  };
+  bool isStored = gradient.getAccumulate() != Accumulate::Partial &&
+                  !gradient.getChecks().empty();
   return gradient.getConfined() != Confined::All &&
-         (!gradient.getReach().empty() ||
-          llvm::any_of(gradient.getChecks(), moves));
+         (isStored || !gradient.getReach().empty()) &&
+         !mutation::isMade("ask-next:stores stay near");
 }
 
 /// Asks for other plans if buffers would be too large.
