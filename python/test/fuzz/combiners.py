@@ -175,3 +175,44 @@ def nan_store(pointer, value, mask=None):
     else:
         before = tl.load(pointer, mask=mask, other=0.0)
     tl.store(pointer, value + nan_of(before), mask)
+
+
+@triton.jit
+def abs_by_bits(x):
+    """Clear the sign."""
+    width: tl.constexpr = x.dtype.primitive_bitwidth
+    bits = x.to(tl.core.get_int_dtype(bitwidth=width, signed=True), bitcast=True)
+    return (bits & ~(-(1 << (width - 1)))).to(x.dtype, bitcast=True)
+
+
+@triton.jit
+def negated_by_bits(x):
+    """Change the sign."""
+    width: tl.constexpr = x.dtype.primitive_bitwidth
+    bits = x.to(tl.core.get_int_dtype(bitwidth=width, signed=True), bitcast=True)
+    return (bits ^ -(1 << (width - 1))).to(x.dtype, bitcast=True)
+
+
+@triton.jit
+def chosen_by_bits(x, y, condition):
+    """Return x where a condition holds, else y: by an exclusive or of what they differ in."""
+    integer = tl.core.get_int_dtype(bitwidth=x.dtype.primitive_bitwidth, signed=True)
+    a, b = x.to(integer, bitcast=True), y.to(integer, bitcast=True)
+    return (b ^ ((a ^ b) & -condition.to(integer))).to(x.dtype, bitcast=True)
+
+
+@triton.jit
+def exchanged_by_bits(x):
+    """Put neighbours along the last axis in order, as Triton 2 did."""
+    integer = tl.core.get_int_dtype(bitwidth=x.dtype.primitive_bitwidth, signed=True)
+    shape: tl.constexpr = [x.numel // 2, 2]
+    pairs = tl.reshape(x, shape)
+    place = tl.arange(0, 2)[None, :]
+    left = tl.sum(tl.where(place == 0, pairs, 0.0), 1)
+    right = tl.sum(tl.where(place == 1, pairs, 0.0), 1)
+    left = tl.broadcast_to(left[:, None], shape)
+    right = tl.broadcast_to(right[:, None], shape)
+    both = left.to(integer, bitcast=True) ^ right.to(integer, bitcast=True)
+    bits = pairs.to(integer, bitcast=True)
+    exchanged = bits ^ tl.where(left > right, both, tl.zeros_like(both))
+    return tl.reshape(exchanged.to(x.dtype, bitcast=True), x.shape)

@@ -66,6 +66,8 @@ FUNCTIONS = {
     "libdevice.asinh": Function("libdevice.asinh({x})", "any", _monotonic(math.asinh)),
     "narrow": Function("{x}.to(M).to(T)", "any", lambda low, high: (low, high)),
     "narrow otherwise": Function("{x}.to(A).to(T)", "any", lambda low, high: (low, high)),
+    "abs by bits": Function("c.abs_by_bits({x})", "any", lambda low, high: (0.0, max(-low, high))),
+    "negated by bits": Function("c.negated_by_bits({x})", "any", lambda low, high: (-high, -low)),
     "clamp": Function("tl.clamp({x}, -0.9, 1.1)", "any", _range(-0.9, 1.1)),
     "remainder": Function("{x} % 1.7", "any", _range(-1.7, 1.7)),
     "integer": Function(
@@ -143,7 +145,7 @@ def unary(k: Kernel, value: Value) -> Value:
 
 BINARY = (
     "add", "multiply", "subtract", "divide", "maximum", "minimum", "fma", "where", "power", "call",
-    "multiply in M", "add in A",
+    "multiply in M", "add in A", "chosen by bits",
 )  # fmt: skip
 
 
@@ -164,6 +166,10 @@ def binary(k: Kernel, a: Value, b: Value) -> Value:
     if how == "where":
         condition = predicate(k, a, b)
         text = f"tl.where({condition}, {a.text}, {b.text})"
+        return k.floating(text, a.shape, min(a.low, b.low), max(a.high, b.high))
+    if how == "chosen by bits":
+        condition = predicate(k, a, b)
+        text = f"c.chosen_by_bits({a.text}, {b.text}, {condition})"
         return k.floating(text, a.shape, min(a.low, b.low), max(a.high, b.high))
     if how == "divide":
         b = positive(k, b)

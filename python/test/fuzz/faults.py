@@ -782,4 +782,20 @@ FOUND = {
             y1=20,
         ),
     ),
+    "floats by their bits": Fault(
+        "floats that are chosen or exchanged by arithmetic on their bits were refused",
+        ("layout exchange by bits", "function of two chosen by bits"),
+        written(
+            """
+            i = tl.arange(0, 8)
+            v1 = tl.load(x1 + i)
+            v2 = c.exchanged_by_bits(v1 * tl.sin(v1))
+            v3 = c.chosen_by_bits(v2, tl.load(x2 + i), v2 > 0.1)
+            tl.store(y1 + i, v3 * c.negated_by_bits(c.abs_by_bits(v1)))
+            """,
+            x1=8,
+            x2=8,
+            y1=8,
+        ),
+    ),
 }

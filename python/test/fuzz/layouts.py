@@ -38,6 +38,14 @@ def sorted_(k: Kernel, value: Value) -> Value:
     return k.floating(text, value.shape, value.low, value.high)
 
 
+def exchanged(k: Kernel, value: Value) -> Value:
+    """Put neighbours in order by an exclusive or of their bits."""
+    if value.shape[-1] < 2:
+        return flipped(k, value)
+    value = mixable(k, value, len(value.shape) - 1)
+    return k.floating(f"c.exchanged_by_bits({value.text})", value.shape, value.low, value.high)
+
+
 def halves(k: Kernel, pair: str, shape: Shape, low: float, high: float) -> tuple[Value, Value]:
     """Split a tile whose last axis has two elements."""
     first, second = k.fresh("v"), k.fresh("v")
@@ -168,6 +176,7 @@ LAYOUTS = {
     "reshape": reshaped,
     "cat": concatenated,
     "sort": sorted_,
+    "exchange by bits": exchanged,
     "broadcast back": broadcast_back,
 }
 

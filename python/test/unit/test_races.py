@@ -446,3 +446,22 @@ def test_checks_find_nothing_else(device, differentiable, checking):
     test_last_rows_end_with_the_tensor(device, differentiable)
     test_the_last_iteration_counts(device, differentiable)
     test_lanes_that_agree(device, differentiable)
+
+
+@triton.jit
+def mirrored_kernel(x_ptr, y_ptr):
+    p, n = tl.program_id(0), tl.num_programs(0)
+    x = tl.load(x_ptr + p)
+    tl.store(y_ptr + p, x)
+    tl.store(y_ptr + n - 1 - p, x)
+
+
+def test_two_stores_are_named(device, differentiable):
+    """Both lines, where programs store to one element by two statements."""
+    from triton.backends.autodiff.errors import RaceError
+
+    x, y = random_tensor(4, device=device), torch.empty(4, device=device)
+    differentiable(mirrored_kernel)[(4,)](x, y)
+    lines = r"test_races\.py:\d+:\d+ and \S*test_races\.py:\d+:\d+.*on one side of the diagonal"
+    with pytest.raises(RaceError, match=lines):
+        y.sum().backward()

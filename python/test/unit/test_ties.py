@@ -216,3 +216,72 @@ def test_largest_sum_is_found_in_all_threads(device, columns, soft, num_warps):
         for shape in ((programs, rows, columns), (rows, columns))
     ]
     assert_gradients_close(op, lambda x, w: largest_of_sums_reference(x, w, soft), inputs)
+
+
+@triton.jit
+def sums_and_maxima(x, place, y, F, n, HOW: tl.constexpr, BLOCK: tl.constexpr, most):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    at = tl.load(place + i // F, mask=i < n) * F + i % F
+    if HOW == "columns":
+        at += tl.load(place + i // F, mask=i < n) * F
+        tl.atomic_add(y + at, v, mask=i < n)
+        tl.atomic_max(y + at + F, v, mask=i < n)
+    elif HOW == "branch":
+        if most:
+            tl.atomic_max(y + at, v, mask=i < n)
+        else:
+            tl.atomic_add(y + at, v, mask=i < n)
+    elif HOW == "remainders":
+        tl.atomic_max(y + 2 * i + 1, v, mask=i < n)
+        tl.atomic_add(y + 2 * i, v, mask=i < n)
+    elif HOW == "same":
+        tl.atomic_max(y + i, v, mask=i < n)
+        tl.atomic_add(y + i, v, mask=i < n)
+    else:
+        tl.atomic_max(y + i, v, mask=i < n)
+        tl.atomic_add(y + i + n, v, mask=i < n)
+
+
+def _sums_and_maxima(kernel, x, place, how, most):
+    rows, columns = x.shape
+    y = x.new_zeros(2 * x.numel())
+    if how == "columns" or most:
+        y.view(-1, 2, columns)[:, 1] = -float("inf")
+    if how == "remainders":
+        y[1::2] = -float("inf")
+    if how == "branch" and most:
+        y.fill_(-float("inf"))
+    kernel[(2,)](x, place, y, columns, x.numel(), how, 128, most)
+    return y
+
+
+@pytest.mark.parametrize(
+    "how, most", [("columns", 0), ("branch", 0), ("branch", 1), ("remainders", 0)]
+)
+def test_sums_beside_maxima(device, how, most):
+    """Sums and maxima of one tensor, in elements of their own or in launches of their own."""
+    x = torch.randn(19, 11, device=device, requires_grad=True)
+    place = torch.arange(19, device=device) % 6
+    y = autodiff(sums_and_maxima, _sums_and_maxima)(x, place, how, most)
+    upstream = torch.randn_like(y)
+    (gradient,) = torch.autograd.grad(y, x, upstream)
+    rows = upstream.view(-1, 11)
+    most_of = torch.stack([x[place == p].max(0).values for p in range(6)])[place]
+    if how == "columns":
+        expected = rows[2 * place] + torch.where(x == most_of, rows[2 * place + 1], 0)
+    elif how == "branch":
+        expected = torch.where(x == most_of, rows[place], 0) if most else rows[place]
+    else:
+        expected = upstream[::2].view_as(x) + upstream[1::2].view_as(x)
+    torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("how", ["same", "beyond"])
+def test_sums_of_maxima_are_refused(device, how):
+    x = torch.randn(19, 11, device=device, requires_grad=True)
+    place = torch.arange(19, device=device) % 6
+    with pytest.raises(
+        AutodiffError, match=r"'tl\.atomic_max'.*another way, too, at .*test_ties\.py"
+    ):
+        autodiff(sums_and_maxima, _sums_and_maxima)(x, place, how, 0).sum().backward()

@@ -91,11 +91,15 @@ class Store:
 
 
 class Race(NamedTuple):
-    """Two programs, by number, that store to one element; the same one twice if its lanes do."""
+    """Two programs, by number, that store to one element; the same one twice if its lanes do.
+
+    The first one may do so by another of the kernel's stores, `other`.
+    """
 
     store: Store
     place: int
     programs: tuple[int, ...]
+    other: Store | None = None
 
 
 def objection(stores, spec, args, grid) -> str | None:
@@ -107,12 +111,18 @@ def objection(stores, spec, args, grid) -> str | None:
     who = f"programs {' and '.join(programs)} store"
     if len(programs) == 1:
         who = f"lanes of program {programs[0]} store"
-    where = f" at {race.store.position}" if race.store.position else ""
+    positions = [s.position for s in (race.other, race.store) if s is not None and s.position]
+    where = f" at {' and '.join(positions)}" if positions else ""
+    way_out = "Let one of them store each element, or add with tl.atomic_add"
+    if race.other is not None:
+        way_out = (
+            "Let one of them store each element; if these are the mirrored blocks of a symmetric "
+            "result, take square blocks, and let programs on one side of the diagonal return"
+        )
     return (
         f"{who} to element {race.place} of argument {spec.names[race.store.argument]!r} of kernel "
         f"{spec.name!r}{where}, and what they store is not known to be the same: which of them "
-        "memory keeps is not defined, so there is no gradient. Let one of them store each "
-        "element, or add with tl.atomic_add"
+        f"memory keeps is not defined, so there is no gradient. {way_out}"
     )
 
 
@@ -182,4 +192,6 @@ def _between_programs(stores, rows) -> Race | None:
     if not len(at):
         return None
     one, other = rows[at[0]], rows[at[0] + 1]
-    return Race(stores[int(other[2])], int(one[0]), (int(one[1]), int(other[1])))
+    first, second = (stores[int(row[2])] for row in (one, other))
+    programs = (int(one[1]), int(other[1]))
+    return Race(second, int(one[0]), programs, None if first is second else first)

@@ -352,6 +352,12 @@ void Activity::checkSpin(Operation *loop) {
   });
 }
 
+/// Why a cast of bits is not understood, if it is known, as a clause.
+static std::string describeReason(Operation *cast) {
+  auto reason = cast->getAttrOfType<StringAttr>(kReasonAttr);
+  return reason ? (", but " + reason.getValue()).str() : std::string();
+}
+
 LogicalResult Activity::check() {
   kernel.walk([&](Operation *op) {
     if (hasFailed)
@@ -376,7 +382,9 @@ LogicalResult Activity::check() {
         isActive(op->getResult(0)))
       return fail(op, "derivative lost in '" + op->getName().getStringRef() +
                           "': these bits were taken from a float that depends "
-                          "on a differentiated input; compute with floats "
+                          "on a differentiated input" +
+                          describeReason(op) +
+                          "; compute with floats "
                           "instead, or give the function or the assembly "
                           "that does this a derivative of its own (custom_vjp, "
                           "register_vjp, docs/python.md)");

@@ -1,4 +1,5 @@
 //===- Memory.cpp - Loads, stores and atomics -----------------------------===//
+#include "autodiff/Analysis/Apart.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Ties.h"
@@ -131,19 +132,28 @@ static LogicalResult push(triton::StoreOp op, Tangents &tangents) {
 // Atomics
 //===----------------------------------------------------------------------===//
 
-/// Whether every access through `base` is an atomic operation that leaves
-/// either the operand or the old content in memory (max, min, exchange).
-static bool onlySelects(BlockArgument base) {
-  WalkResult walk = base.getOwner()->walk([&](Operation *op) {
+/// An access through `base` that may change what `select` leaves in memory, in
+/// another way than an atomic operation that leaves either the operand or the
+/// old content there (max, min, exchange). Additions may go to other elements.
+/// Null if there is none.
+static Operation *findOther(triton::AtomicRMWOp select, BlockArgument base) {
+  Operation *found = nullptr;
+  base.getOwner()->walk([&](Operation *op) {
     if (op->getNumOperands() == 0 || isMemoryEffectFree(op) ||
         op->getNumRegions() || !isPointer(op->getOperand(0).getType()) ||
         !mayPointInto(op->getOperand(0), base))
       return WalkResult::advance();
     auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-    return atomic && selectsContent(atomic) ? WalkResult::advance()
-                                            : WalkResult::interrupt();
+    if (atomic && selectsContent(atomic))
+      return WalkResult::advance();
+    if (atomic && isBlindSum(atomic) &&
+        (areApart(select, atomic) ||
+         mutation::isMade("atomics:sums of what is selected")))
+      return WalkResult::advance();
+    found = op;
+    return WalkResult::interrupt();
   });
-  return !walk.wasInterrupted();
+  return found;
 }
 
 /// The lanes whose value is in memory at the end, bit for bit.
@@ -184,13 +194,24 @@ static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
                  /*keep=*/true, adjoint);
     return success();
   }
-  if (!selectsContent(op) || !llvm::all_of(bases, onlySelects) ||
+  if (!selectsContent(op) ||
       getPointee(pointer.getType()) != getElementTypeOrSelf(value.getType()))
     return op.emitError()
            << "no derivative rule for " << spellForUser(op)
            << " on a differentiated tensor; floating-point add, and max, min "
-              "and exchange on a tensor that the kernel accesses in no other "
-              "way, have one";
+              "and exchange have one";
+  for (BlockArgument base : bases)
+    if (Operation *other = findOther(op, base)) {
+      std::string position = spellPosition(other->getLoc());
+      return op.emitError()
+             << "no derivative rule for " << spellForUser(op)
+             << " on a differentiated tensor that the kernel accesses in "
+                "another way, too"
+             << (position.empty() ? "" : ", at ") << position
+             << ": both may go to one element, and what it holds in the end "
+                "does not tell whose value that is; pass the parts of the "
+                "tensor as arguments of their own, or use two tensors";
+    }
   // Only values in the outermost block can be saved.
   if (!isReproducible(value) &&
       !isa<triton::FuncOp>(value.getParentBlock()->getParentOp()))

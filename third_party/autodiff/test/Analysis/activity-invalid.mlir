@@ -4,10 +4,10 @@
 // What would make a derivative wrong without anybody noticing is an error.
 
 tt.func @bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
-  %mask = arith.constant 0x7fffffff : i32
+  %step = arith.constant 1 : i32
   %x = tt.load %px : !tt.ptr<f32>
   %b = tt.bitcast %x : f32 -> i32
-  %c = arith.andi %b, %mask : i32
+  %c = arith.addi %b, %step : i32
   // expected-error @+1 {{derivative lost in 'tt.bitcast': these bits were taken from a float}}
   %y = tt.bitcast %c : i32 -> f32
   tt.store %py, %y : !tt.ptr<f32>
@@ -21,7 +21,9 @@ tt.func @rounded_bits(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %c16 = arith.constant 16 : i32
   %x = tt.load %px : !tt.ptr<f32>
   %b = tt.bitcast %x : f32 -> i32
-  %high = arith.shrui %b, %c16 : i32
+  %half = arith.constant 0x8000 : i32
+  %rounded = arith.addi %b, %half : i32
+  %high = arith.shrui %rounded, %c16 : i32
   %back = arith.shli %high, %c16 : i32
   // expected-error @+1 {{derivative lost in 'tt.bitcast': these bits were taken from a float}}
   %y = tt.bitcast %back : i32 -> f32

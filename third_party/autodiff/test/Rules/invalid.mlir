@@ -38,7 +38,7 @@ tt.func @wrong_function(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 tt.func @exchange_and_add(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1) {
   %x = tt.load %px : !tt.ptr<f32>
   %sum = tt.atomic_rmw fadd, acq_rel, gpu, %py, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
-  // expected-error @+1 {{no derivative rule for 'tl.atomic_xchg' on a differentiated tensor}}
+  // expected-error @+1 {{no derivative rule for 'tl.atomic_xchg' on a differentiated tensor that the kernel accesses in another way}}
   %old = tt.atomic_rmw exch, acq_rel, gpu, %py, %x, %m : (!tt.ptr<f32>, f32, i1) -> f32
   tt.return
 }

@@ -18,6 +18,9 @@
 
 namespace mlir::autodiff {
 
+/// On a cast of bits to a float: why the bits are not those of a float.
+constexpr llvm::StringLiteral kReasonAttr = "autodiff.reason";
+
 /// Kernel arguments by number.
 using ArgumentSet = llvm::SmallSet<unsigned, 8>;
 

@@ -120,6 +120,19 @@ def RaiseSwaps : AutodiffPass<"autodiff-raise-swaps", "::mlir::triton::FuncOp"> 
   }];
 }
 
+def RaiseBits : AutodiffPass<"autodiff-raise-bits", "::mlir::triton::FuncOp"> {
+  let summary = "recognise floats that are made of the bits of floats";
+  let description = [{
+    Arithmetic on bits is read as a function of bits. A cast to a float is
+    replaced if its bits are those of floats: chosen by conditions, negated, with
+    another sign, exchanged with those of other elements, packed into longer
+    integers and taken out again. Where bits are dropped or cleared, the cast
+    has the derivative of a rounding. A cast that is none of that keeps the
+    reason as an attribute, for the error that it is if a derivative would have
+    to go through it.
+  }];
+}
+
 def LowerSwaps : AutodiffPass<"autodiff-lower-swaps", "::mlir::triton::FuncOp"> {
   let summary = "swap elements by their bits again";
   let description = [{

@@ -168,6 +168,7 @@ void Normalize::transform() {
   perKernel.addPass(createDecomposeScaledDots());
   perKernel.addPass(createCanonicalizerPass());
   perKernel.addPass(createRaiseSwaps());
+  perKernel.addPass(createRaiseBits());
   perKernel.addPass(createSplitPointers());
   perKernel.addPass(createLoopInvariantCodeMotionPass());
   perKernel.addPass(createCSEPass());
