@@ -73,7 +73,8 @@ class _Entry(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, anchor, *tensors):
-        return tuple(tensor.detach() for tensor in tensors)
+        # Not views: a view of an argument has the argument as its base.
+        return tuple(tensor.data for tensor in tensors)
 
     @staticmethod
     def backward(ctx, *gradients):

@@ -21,7 +21,8 @@ from .state import KernelState
 from .tracers import outside_of_dynamo, refuse_proxy
 
 Tensor = torch.Tensor
-_AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
+# What records histories, and views.
+_RECORDING = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
 
 
 class _Call:
@@ -109,19 +110,22 @@ def look_over(name: str, values) -> tuple[bool, int | None]:
 
 @contextlib.contextmanager
 def recording_history():
-    """Let PyTorch's operations record autograd history wherever gradients are enabled.
+    """Let PyTorch's operations record autograd history wherever gradients are enabled, and which
+    tensors are views.
 
-    In the implementation of a custom operator, PyTorch does not record it even under `enable_grad`.
+    In the implementation of a custom operator, PyTorch does neither, even under `enable_grad`.
     """
-    excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOGRAD)
+    excluded = [key for key in _RECORDING if torch._C._dispatch_tls_is_dispatch_key_excluded(key)]
     if not (excluded and torch.is_grad_enabled()):
         yield
         return
-    torch._C._dispatch_tls_set_dispatch_key_excluded(_AUTOGRAD, False)
+    for key in excluded:
+        torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
     try:
         yield
     finally:
-        torch._C._dispatch_tls_set_dispatch_key_excluded(_AUTOGRAD, True)
+        for key in excluded:
+            torch._C._dispatch_tls_set_dispatch_key_excluded(key, True)
 
 
 def start(resolved, options):
