@@ -83,6 +83,8 @@ setup(
             include_dirs=["third_party/autodiff/include"],
             libraries=["triton_autodiff"],
             runtime_library_dirs=["$ORIGIN"],
+            # It only passes things on: for a small wheel, not for speed.
+            extra_compile_args=["-Os"],
             # A C++ runtime of its own: the module runs with any other one.
             extra_link_args=[
                 "-static-libstdc++",
