@@ -110,7 +110,8 @@ class History:
             del inputs, tensor, leaves
             result = check(result)
             found, structure = tree_flatten(result)
-            # An edge keeps a node written in Python by a view, which must be recorded, too.
+            # In PyTorch 2.11, an edge keeps a node written in Python alive by the node of a view,
+            # which must be recorded, too.
             self._outputs = [_edge(t) for t in found if isinstance(t, Tensor)]
         results = [t.detach() if isinstance(t, Tensor) else t for t in found]
         self.results = tree_unflatten(results, structure)
