@@ -248,6 +248,61 @@ def test_what_is_kept(device):
     assert len(histories._histories) <= before + 1
 
 
+class _Tripled(torch.autograd.Function):
+    """A node that is written in Python, and sees what it saves."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 3 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return 3 * gradient * torch.ones_like(x)
+
+
+def _end_in_a_launch(kernel, x: Tensor, w: Tensor) -> Tensor:
+    return launch(kernel, x, w, 6.0)
+
+
+def _end_in_a_function(kernel, x: Tensor, w: Tensor) -> Tensor:
+    return _Tripled.apply(launch(kernel, x, w, 2.0))
+
+
+def _end_in_a_view(kernel, x: Tensor, w: Tensor) -> Tensor:
+    y = torch.empty(2, x.numel(), dtype=x.dtype, device=x.device)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, w, y[0], x.numel(), 6.0, BLOCK=64)
+    return y[0].clone()
+
+
+def _end_in_two(kernel, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    return _Tripled.apply(launch(kernel, x, w, 1.0)), launch(kernel, w, x, 3.0)
+
+
+@pytest.mark.parametrize(
+    "stub", [_end_in_a_launch, _end_in_a_function, _end_in_a_view, _end_in_two]
+)
+def test_nodes_written_in_python_outlive_the_stub(device, stub):
+    """In PyTorch 2.11, such a node is gone with the result unless its edge owns it."""
+    op = autodiff(product_kernel, stub).register(f"autodiff_test::once{stub.__name__}")
+    x, w = inputs(device)
+    known = {*histories._histories}
+    result = op(x, w)
+    total = sum(result) if isinstance(result, tuple) else result
+    (number,) = {*histories._histories} - known
+    history = histories._histories[number]
+    for edge in (*history._inputs, *history._outputs):
+        assert edge.ownership_token is not None or not isinstance(edge.node, torch._C._FunctionBase)
+    gc.collect()
+    upstream = torch.randn_like(x)
+    found = torch.autograd.grad(total, (x, w), upstream)
+    for gradient, other in zip(found, (w, x), strict=True):
+        torch.testing.assert_close(
+            gradient.double(), 6 * other.detach().double() * upstream.double(), rtol=1e-5, atol=1e-5
+        )
+
+
 def test_changes_after_the_call_are_seen(device):
     x, w = inputs(device)
     plain = w.detach().clone()

@@ -108,9 +108,11 @@ class History:
             result = op(*tree_unflatten(leaves, structure), **kwargs)
             # The nodes of tensors that only the stub has used are gone after this.
             del inputs, tensor, leaves
-        result = check(result)
-        found, structure = tree_flatten(result)
-        self._outputs = [_edge(t) for t in found if isinstance(t, Tensor)]
+            result = check(result)
+            found, structure = tree_flatten(result)
+            # In PyTorch 2.11, an edge keeps a node written in Python alive by the node of a view,
+            # which must be recorded, too.
+            self._outputs = [_edge(t) for t in found if isinstance(t, Tensor)]
         results = [t.detach() if isinstance(t, Tensor) else t for t in found]
         self.results = tree_unflatten(results, structure)
         del result, found
