@@ -4,7 +4,6 @@
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MathFunctions.h"
 #include "autodiff/Analysis/Pointers.h"
-#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -39,16 +38,21 @@ static bool isExactConstant(Operation *op, Type element) {
   return !losesInfo;
 }
 
+/// Whether `op` only moves elements. What a sort swaps is taken for unknown.
+static bool moves(Operation *op) {
+  return triton::isMove(op) && !isa<SwapOp>(op);
+}
+
 /// Whether `op` gives one of its operands, or that without its sign.
 static bool picks(Operation *op) {
   if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
     Operation *combiner = reduce.getSingleCombiner();
     return combiner && picks(combiner);
   }
-  return rearranges(op) ||
-         isa<ResidualOp, triton::FpToFpOp, arith::NegFOp, math::AbsFOp,
-             arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp,
-             arith::MaxNumFOp, arith::MinNumFOp>(op);
+  return moves(op) ||
+         isa<ResidualOp, arith::ExtFOp, arith::TruncFOp, triton::FpToFpOp,
+             arith::NegFOp, math::AbsFOp, arith::SelectOp, arith::MaximumFOp,
+             arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(op);
 }
 
 bool mlir::autodiff::isExactIn(Value value, Type element) {
@@ -323,9 +327,7 @@ bool CopyUses::visit(OpOperand &use) {
     return sum(op, trace);
   if (isa<triton::BroadcastOp, triton::SplatOp>(op) && !isCotangent(value))
     trace.isSpread = true;
-  bool moves =
-      isa<ResidualOp>(op) || (rearranges(op) && !isa<arith::TruncFOp>(op));
-  if (moves)
+  if (isa<ResidualOp, arith::ExtFOp>(op) || moves(op))
     return pass(op, trace);
   trace.isSame = false;
   return isa<arith::TruncFOp, arith::NegFOp, math::AbsFOp>(op) &&
