@@ -228,8 +228,9 @@ def test_object_without_a_tensor(device):
 
 @triton.jit
 def addressed_kernel(x_address, y_address, n, BLOCK: tl.constexpr):
-    x_ptr = x_address.to(tl.pointer_type(tl.float32))
-    y_ptr = y_address.to(tl.pointer_type(tl.float32))
+    # Triton passes small numbers as i32, and takes no i32 for an address.
+    x_ptr = x_address.to(tl.int64).to(tl.pointer_type(tl.float32))
+    y_ptr = y_address.to(tl.int64).to(tl.pointer_type(tl.float32))
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < n)
     tl.store(y_ptr + i, tl.sin(x) * x, mask=i < n)
@@ -238,7 +239,8 @@ def addressed_kernel(x_address, y_address, n, BLOCK: tl.constexpr):
 @triton.jit
 def half_addressed_kernel(x_address, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_address.to(tl.pointer_type(tl.float32)) + i, mask=i < n)
+    x_ptr = x_address.to(tl.int64).to(tl.pointer_type(tl.float32))
+    x = tl.load(x_ptr + i, mask=i < n)
     tl.store(y_ptr + i, tl.sin(x) * x, mask=i < n)
 
 
