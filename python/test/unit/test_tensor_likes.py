@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from gradients import assert_close
-from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton.backends.autodiff import AutodiffError, addresses, autodiff, differentiable
 from triton.backends.autodiff.errors import ArgumentError
 
 
@@ -257,6 +257,17 @@ def test_addresses(device):
     torch.testing.assert_close(y, wave(x.detach()))
     with pytest.warns(UserWarning, match="gets a tensor by its address .*no gradient goes there"):
         differentiable(half_addressed_kernel)[(2,)](x.data_ptr(), y, N, BLOCK=32)
+
+
+def test_addresses_in_a_low_heap(monkeypatch):
+    """Where Python is not relocatable: between the heap's two ends, small numbers are addresses."""
+    small = [64, 1 << 20, True, 0.5, None]
+    assert not any(map(addresses._may_be_address, small))
+    assert addresses._may_be_address(1 << 40)
+    begin = 1 << 21
+    monkeypatch.setattr(addresses, "_low_heap", lambda: begin)
+    assert not any(map(addresses._may_be_address, small))
+    assert addresses._may_be_address(begin)
 
 
 def test_addresses_in_a_stub(device):
