@@ -65,18 +65,25 @@ def pytest_runtest_logreport(report):
 
 
 def _looks(item) -> bool:
-    """Whether launches of a test may be looked at: it has not replaced parts of the package."""
-    return not {"monkeypatch", "guarded"} & {*item._fixtureinfo.argnames}
+    """Whether launches of a test may be looked at: it has not replaced parts of the package, and
+    they may be kept until its end.
+    """
+    return not {"monkeypatch", "guarded", "unobserved"} & {*item._fixtureinfo.argnames}
+
+
+@pytest.fixture
+def unobserved():
+    """Nothing but the test itself keeps what it launches."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """Run a test under its schedule, and look at what it has launched in every way there is."""
     OBSERVER.clear()
+    OBSERVER.notes = _looks(pyfuncitem)
     try:
         result = yield from _under_schedule(pyfuncitem)
-        if _looks(pyfuncitem):
-            OBSERVER.look()
+        OBSERVER.look()
         return result
     finally:
         OBSERVER.clear()

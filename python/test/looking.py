@@ -134,6 +134,7 @@ class Observer:
     """Notes the launches of differentiable kernels, so that they can be looked at afterwards."""
 
     def __init__(self):
+        self.notes = True
         self._launches: list[tuple] = []
         self._looker = Looker()
 
@@ -144,7 +145,7 @@ class Observer:
         remember, launches = DifferentiableKernel._remember, self._launches
 
         def noting(kernel, compiled, execution, function):
-            if execution is not None:
+            if self.notes and execution is not None:
                 launches.append((compiled, execution, function, kernel._resolver.options))
             return remember(kernel, compiled, execution, function)
 

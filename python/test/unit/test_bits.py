@@ -280,7 +280,7 @@ def packed_kernel(k_ptr, v_ptr, y_ptr, z_ptr, HOW: tl.constexpr, N: tl.constexpr
     elif HOW == "min":
         packed = tl.broadcast_to(tl.min(packed, 0)[None], [N])
     elif HOW == "where":
-        other = tl.flip(packed)
+        other = tl.flip(packed, 0)
         packed = tl.where(packed > other, packed, other)
     tl.store(y_ptr + row + i, packed.to(tl.int32).to(tl.float32, bitcast=True))
     tl.store(z_ptr + row + i, (packed >> 32).to(tl.int32).to(tl.float32, bitcast=True))

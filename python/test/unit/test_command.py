@@ -1,15 +1,19 @@
 """The command line, and what is logged: as a user runs them, in a process of their own."""
 
+import contextlib
 import json
+import logging
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from pathlib import Path
 
 import pytest
+import torch
 from test_corpus import COPY
 from triton.backends.compiler import GPUTarget
 from triton.runtime.cache import get_cache_manager
@@ -255,6 +259,51 @@ def test_what_takes_long_is_announced(monkeypatch, caplog):
     assert re.fullmatch(r"slow work: \d+\.\d\d s", announced[-1])
     assert not any("quick" in m or "part" in m for m in caplog.messages)
     assert caplog.messages[-1].startswith("work that fails: ")
+
+
+@pytest.mark.parametrize("ends", [None, AutodiffError, SystemExit, KeyboardInterrupt])
+def test_no_thread_outlives_the_work(ends, caplog):
+    """However it ends: a thread that the interpreter cuts off may abort the process."""
+    before = threading.active_count()
+    during = []
+    with caplog.at_level(waiting.NOTICE, "triton_autodiff"):
+        for _ in range(50):
+            with contextlib.suppress(*([ends] if ends else [])), waiting.work("some work"):
+                during.append(threading.active_count())
+                if ends:
+                    raise ends
+            assert threading.active_count() == before
+    assert set(during) == {before + 1}
+
+
+def test_work_without_more_threads(monkeypatch, caplog):
+    """It is done, without being announced, as it is while the interpreter ends."""
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with caplog.at_level(logging.INFO, "triton_autodiff"), waiting.work("some work"):
+        pass
+    assert caplog.messages[-1].startswith("some work: ")
+
+
+def test_commands_compute_gradients_in_their_thread(home, monkeypatch, capsys):
+    """An error in a thread of autograd's could abort the process that ends with it."""
+    seen = []
+
+    def examine():
+        seen.append(torch._C._is_multithreading_enabled())
+        return []
+
+    monkeypatch.setattr(doctor, "examine", examine)
+    assert torch._C._is_multithreading_enabled()
+    assert command.main(["doctor"]) == 0 and seen == [False]
+    assert torch._C._is_multithreading_enabled()
+    monkeypatch.setenv("TRITON_AUTODIFF_LOG", "loud")
+    waiting.start.cache_clear()
+    assert command.main(["doctor"]) == 2 and len(seen) == 1
+    assert "debug, info, notice, off" in capsys.readouterr().err
 
 
 def test_log_variable_is_checked(monkeypatch):

@@ -195,7 +195,7 @@ def mappings():
 
 
 @pytest.mark.parametrize("derives", [False, True])
-def test_kernels_are_freed(derives):
+def test_kernels_are_freed(derives, unobserved):
     """The code of a kernel, and of its backward, goes with the kernel."""
     x, y = torch.randn(16, requires_grad=derives), torch.empty(16)
     factors = itertools.count(1)

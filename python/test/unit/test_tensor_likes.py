@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from gradients import assert_close
-from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton.backends.autodiff import AutodiffError, addresses, autodiff, differentiable
 from triton.backends.autodiff.errors import ArgumentError
 
 
@@ -228,8 +228,9 @@ def test_object_without_a_tensor(device):
 
 @triton.jit
 def addressed_kernel(x_address, y_address, n, BLOCK: tl.constexpr):
-    x_ptr = x_address.to(tl.pointer_type(tl.float32))
-    y_ptr = y_address.to(tl.pointer_type(tl.float32))
+    # Triton passes small numbers as i32, and takes no i32 for an address.
+    x_ptr = x_address.to(tl.int64).to(tl.pointer_type(tl.float32))
+    y_ptr = y_address.to(tl.int64).to(tl.pointer_type(tl.float32))
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < n)
     tl.store(y_ptr + i, tl.sin(x) * x, mask=i < n)
@@ -238,7 +239,8 @@ def addressed_kernel(x_address, y_address, n, BLOCK: tl.constexpr):
 @triton.jit
 def half_addressed_kernel(x_address, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_address.to(tl.pointer_type(tl.float32)) + i, mask=i < n)
+    x_ptr = x_address.to(tl.int64).to(tl.pointer_type(tl.float32))
+    x = tl.load(x_ptr + i, mask=i < n)
     tl.store(y_ptr + i, tl.sin(x) * x, mask=i < n)
 
 
@@ -255,6 +257,17 @@ def test_addresses(device):
     torch.testing.assert_close(y, wave(x.detach()))
     with pytest.warns(UserWarning, match="gets a tensor by its address .*no gradient goes there"):
         differentiable(half_addressed_kernel)[(2,)](x.data_ptr(), y, N, BLOCK=32)
+
+
+def test_addresses_in_a_low_heap(monkeypatch):
+    """Where Python is not relocatable: between the heap's two ends, small numbers are addresses."""
+    small = [64, 1 << 20, True, 0.5, None]
+    assert not any(map(addresses._may_be_address, small))
+    assert addresses._may_be_address(1 << 40)
+    begin = 1 << 21
+    monkeypatch.setattr(addresses, "_low_heap", lambda: begin)
+    assert not any(map(addresses._may_be_address, small))
+    assert addresses._may_be_address(begin)
 
 
 def test_addresses_in_a_stub(device):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
@@ -19,6 +20,7 @@ from . import (
     leftovers,
     recording,
     stored_plans,
+    waiting,
 )
 from .errors import AutodiffError
 
@@ -144,6 +146,18 @@ def _example(place: str):
     return result
 
 
+@contextlib.contextmanager
+def _one_thread():
+    """Compute gradients in this thread: an error in one of autograd's own may still be freed there
+    when the process ends, which aborts it.
+    """
+    import torch
+
+    with torch.autograd.set_multithreading_enabled(False):
+        yield
+
+
+@_one_thread()
 def _check(options) -> int:
     """Print a comparison with finite differences; returns 0 if all gradients are right."""
     from .gradient_check import check
@@ -162,6 +176,7 @@ def _check(options) -> int:
     return 0 if report else 1
 
 
+@_one_thread()
 def _doctor(options) -> int:
     """Print the findings; returns 0 if nothing is wrong."""
     is_well = True
@@ -285,6 +300,7 @@ def main(arguments=None) -> int:
     """Run a command and return its exit status: 1 if something is wrong with what it examines."""
     options = _parser().parse_args(arguments)
     try:
+        waiting.start()
         return options.run(options)
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

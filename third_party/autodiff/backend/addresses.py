@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import warnings
 
 import torch
@@ -12,8 +15,30 @@ from .tensor_likes import stands_for_memory
 
 Tensor = torch.Tensor
 _SEEN = "_autodiff_makes_pointers"
-# What is smaller is no address.
+# What is smaller is no address, unless it is in the heap.
 _LOWEST = 1 << 32
+
+
+@functools.cache
+def _low_heap() -> int | None:
+    """Return where the heap begins, if it is low, as in a Python that is not relocatable."""
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        for line in maps:
+            if line.rstrip().endswith("[heap]"):
+                begin = int(line.partition("-")[0], 16)
+                return begin if begin < _LOWEST else None
+    return None
+
+
+def _may_be_address(value) -> bool:
+    if type(value) is not int or value >= _LOWEST:
+        return type(value) is int
+    begin = _low_heap()
+    if begin is None or value < begin:
+        return False
+    end = ctypes.CDLL(None).sbrk
+    end.restype, end.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
+    return value < (end(0) or 0)
 
 
 def makes_pointers(kernel) -> bool:
@@ -45,7 +70,7 @@ def refuse_addresses(kernel, function, values) -> None:
     objects = [value for value in values if stands_for_memory(value)]
     if not objects and not makes_pointers(kernel):
         return
-    numbers = [value for value in values if type(value) is int and value >= _LOWEST]
+    numbers = [value for value in values if _may_be_address(value)]
     what = f"as a {type(objects[0]).__name__}" if objects else "as a number, x.data_ptr()"
     way_out = (
         "Pass the tensors themselves; where no gradient is wanted, launch under torch.no_grad()"

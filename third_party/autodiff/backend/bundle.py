@@ -25,6 +25,8 @@ from .order import Outermost
 from .places import place_of
 
 _PACKAGE = __name__.rpartition(".")[0]
+# What this package needs is there, also where it was not installed but put on the path.
+_NEEDED = ("torch", "triton")
 _LITERALS = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
 
 
@@ -38,7 +40,7 @@ def _installed_at() -> tuple[Path, ...]:
 def is_installed(module: str) -> bool:
     """Return whether a module comes with Python or a package; if not, it is the user's file."""
     root = module.partition(".")[0]
-    if root in sys.builtin_module_names or root in sys.stdlib_module_names:
+    if root in (*_NEEDED, *sys.builtin_module_names) or root in sys.stdlib_module_names:
         return True
     try:
         spec = importlib.util.find_spec(root)

@@ -31,18 +31,19 @@ class Write(NamedTuple):
     is known, and the version of the tensor after it.
     """
 
-    spec: object
-    argument: int
+    kernel: str
+    argument: str
     place: tuple | None
     version: int
 
     def __str__(self):
         where = "" if self.place is None else f" at {self.place[0].co_filename}:{self.place[1]}"
-        kernel, argument = self.spec.name, self.spec.names[self.argument]
-        return f"the launch of kernel {kernel!r}{where} wrote to its argument {argument!r}"
+        return (
+            f"the launch of kernel {self.kernel!r}{where} wrote to its argument {self.argument!r}"
+        )
 
 
-# By address, the fields of a `Write`.
+# By address, the fields of a `Write`: names, since a kernel's code goes with the kernel.
 _writes: dict[int, tuple] = {}
 # Whether the frames of a file are the user's.
 _is_user: dict[str, bool] = {}
@@ -51,7 +52,7 @@ _is_user: dict[str, bool] = {}
 def note(spec, arguments, leaves) -> None:
     """Note that a launch has written to some of its arguments."""
     # Every launch comes here: where it is, which takes longest, is for tensors written before.
-    place = None
+    place, kernel, names = None, spec.name, spec.names
     if len(_writes) > _MOST:
         _writes.clear()
     for j in arguments:
@@ -60,7 +61,7 @@ def note(spec, arguments, leaves) -> None:
             version = tensor._version
             if version > 1 and place is None:
                 place = _user_place()
-            _writes[tensor.data_ptr()] = (spec, j, place, version)
+            _writes[tensor.data_ptr()] = (kernel, names[j], place, version)
 
 
 def _user_place():

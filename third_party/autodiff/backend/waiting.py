@@ -58,6 +58,16 @@ def _announce(what: str, done: threading.Event) -> None:
         patience = _AGAIN
 
 
+def _announcer(what: str, done: threading.Event) -> threading.Thread | None:
+    """Start a thread that announces; returns None if there can be no more threads."""
+    thread = threading.Thread(target=_announce, args=(what, done), daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
+
+
 @contextlib.contextmanager
 def work(what: str):
     """Log work that may take long: `what`, like "compiling kernel 'k'", with its seconds."""
@@ -69,12 +79,14 @@ def work(what: str):
     is_part, _here.busy = getattr(_here, "busy", False), True
     done = threading.Event()
     begin = time.monotonic()
-    if not is_part:
-        threading.Thread(target=_announce, args=(what, done), daemon=True).start()
+    announcer = None if is_part else _announcer(what, done)
     try:
         yield
     finally:
         done.set()
+        if announcer is not None:
+            # A thread that lived on would be cut off where the interpreter ends.
+            announcer.join()
         _here.busy = is_part
         seconds = time.monotonic() - begin
         is_slow = seconds > _PATIENCE and not is_part
