@@ -515,6 +515,10 @@ import torch, triton, triton.language as tl
 from triton_autodiff import grad
 
 torch.set_default_device("{device}")
+if "{device}" == "cpu":
+    from triton_autodiff.driver import CPUDriver
+
+    triton.runtime.driver.set_active(CPUDriver())
 
 @triton.jit
 def inner(x):

@@ -227,6 +227,8 @@ def test_chosen_options_stay(compiler):
 
 def test_variant_that_does_not_fit(device, monkeypatch):
     """Tiles that are wider than the forward's need not fit: the next variant takes the place."""
+    # With more processors, wider tiles leave some of them without work.
+    monkeypatch.setattr("triton.backends.autodiff.facts.processors", lambda device: 2)
     op, _ = product(device, **anew())
     inputs = leaves(device, (256, 128), (128, 256))
     wide = []
