@@ -177,6 +177,8 @@ class _Explanation:
 
     def _limit(self, expr) -> str:
         """Return in words what an expression says that must not be negative."""
+        if isinstance(expr, int):
+            return "no launch of this kernel has such a form"
         if expr[0] != "sub":
             return f"{self._expr(expr)} has to be at least 0"
         most, limited = expr[1:]

@@ -247,11 +247,15 @@ Array PlanPrinter::describeHazards() {
 Array PlanPrinter::describeHistory() {
   Array list;
   if (auto outputs = primal->getAttrOfType<ArrayAttr>(kHistoryAttr))
-    for (auto output : outputs.getAsRange<DictionaryAttr>())
-      list.push_back(Object{
-          {"argument", output.getAs<IntegerAttr>("argument").getInt()},
-          {"inputs",
-           Array(output.getAs<DenseI32ArrayAttr>("inputs").asArrayRef())}});
+    for (auto output : outputs.getAsRange<DictionaryAttr>()) {
+      int64_t argument = output.getAs<IntegerAttr>("argument").getInt();
+      // Some stores have turned out never to happen.
+      if (stored[argument])
+        list.push_back(Object{
+            {"argument", argument},
+            {"inputs",
+             Array(output.getAs<DenseI32ArrayAttr>("inputs").asArrayRef())}});
+    }
   return list;
 }
 
