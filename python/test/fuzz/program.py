@@ -305,12 +305,6 @@ class Kernel:
         launched = (self.launched or self.grid[0], *self.grid[1:])
         text.append(f"    kernel[{launched}]({', '.join(given)})")
         results = [b.name for b in self.having("output", "raced", "update", "sum")]
-        for b in self.having("copy"):
-            # Its gradient is zero, and comes.
-            nothing = (
-                f"torch.where(torch.ones_like({b.name}, dtype=torch.bool), 0, {b.name}.double())"
-            )
-            text.append(f"    {results[0]} = {results[0]} + {nothing}.sum().to({results[0]}.dtype)")
         text.append(f"    return {', '.join(results)},\n")
         types = {b.name: b.type for b in self.buffers if b.role != "table"}
         # Gradients of 8 bits say little.
