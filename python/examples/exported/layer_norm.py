@@ -533,6 +533,13 @@ def _storage_span(tensor: torch.Tensor) -> _Span:
     return _Span(lead, max(nbytes // itemsize, lead + _tensor_span(tensor).total))
 
 
+def _room_for(span: _Span, dtype, device, zero: bool) -> tuple[torch.Tensor, int]:
+    """Return memory that covers a span, and where its data pointer is in it, aligned."""
+    padding = -span.lead % max(1, _ALIGNMENT // dtype.itemsize)
+    make = torch.zeros if zero else torch.empty
+    return make(span.total + padding, dtype=dtype, device=device), span.lead + padding
+
+
 def _is_non_overlapping(shape, strides) -> bool:
     """Return whether no two elements are proved to share memory by the nesting of strides.
 
@@ -568,11 +575,8 @@ def _allocate(shape, strides, span: _Span, dtype, device, zero: bool) -> torch.T
         return torch.empty_strided(shape, strides, dtype=dtype, device=device)
     if tight and _is_dense(shape, strides):
         return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
-    unit = max(1, _ALIGNMENT // dtype.itemsize)
-    padding = -span.lead % unit
-    make = torch.zeros if zero else torch.empty
-    flat = make(span.total + padding, dtype=dtype, device=device)
-    return flat.as_strided(shape, strides, span.lead + padding)
+    flat, start = _room_for(span, dtype, device, zero)
+    return flat.as_strided(shape, strides, start)
 
 
 def _same_strides(shape, a, b) -> bool:
@@ -649,6 +653,29 @@ class _Layout(NamedTuple):
     def memory(self, dtype: torch.dtype, span: _Span, zero: bool) -> torch.Tensor:
         """Return memory with the same layout, extended to a span around the tensor."""
         return _allocate(self.shape, self.strides, span, dtype, self.device, zero)
+
+    def zeros(self) -> torch.Tensor:
+        """Return the gradient of a tensor without influence."""
+        return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+
+    def room(
+        self, dtype: torch.dtype, span: _Span, zero: bool, content: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return memory that covers a span around the tensor, from its first element to the end.
+
+        A graph may copy what a kernel writes to: it copies what it sees.
+        """
+        if span.lead == 0 and span.total == self.size:
+            made = self.memory(dtype, span, zero)
+            return made if content is None else made.copy_(content)
+        flat, start = _room_for(span, dtype, self.device, zero)
+        if content is not None:
+            flat.as_strided(self.shape, self.strides, start).copy_(content)
+        return flat[start:]
+
+    def view_of(self, room: torch.Tensor) -> torch.Tensor:
+        """Return the tensor's own elements in such memory."""
+        return room if room.shape == self.shape else room.as_strided(self.shape, self.strides)
 
     def upstream(self, gradient: torch.Tensor | None) -> torch.Tensor:
         """Return an upstream gradient in the layout that kernels read; None is zero."""
