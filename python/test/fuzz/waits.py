@@ -23,7 +23,9 @@ def integers(k: Kernel, numbers: list[int], type: str = "torch.int32") -> Buffer
 
 def wait(k: Kernel, flag: str) -> None:
     """Write a loop that ends when the flag is set."""
-    asked = ASKING[k.kind("wait by", dict.fromkeys(ASKING, 1))].format(flag=flag)
+    # On a GPU, a volatile load orders no loads behind it.
+    ways = {way: 1 for way in ASKING if not (k.on_gpu and way == "volatile")}
+    asked = ASKING[k.kind("wait by", ways)].format(flag=flag)
     k.emit(f"while {asked} == 0:")
     with k.block():
         k.emit("pass")
