@@ -56,4 +56,6 @@ def _start(rank, worker, device, count, store, args) -> None:
     )
     torch.manual_seed(7)
     worker(device, *args)
+    # Nobody leaves while others still talk to it.
+    dist.barrier()
     dist.destroy_process_group()
