@@ -16,9 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
 sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
+import launched  # noqa: E402
 import looking  # noqa: E402
 
 OBSERVER = looking.Observer()
+NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
 
 
 def pytest_addoption(parser):
@@ -34,6 +36,17 @@ def pytest_addoption(parser):
         choices=["cpu", "cuda", "all"],
         default="all",
         help="the devices to test on; a machine without a GPU has no choice",
+    )
+
+    parser.addoption(
+        "--note-launches", type=Path, help="note in this folder what each test launches"
+    )
+
+    parser.addoption(
+        "--differing-from",
+        type=Path,
+        help="a folder of notes from a run with another Triton: of the tests that are not marked "
+        "`every_triton`, run those whose kernels are others here (see launched.py)",
     )
 
     parser.addoption(
@@ -65,10 +78,8 @@ def pytest_runtest_logreport(report):
 
 
 def _looks(item) -> bool:
-    """Whether launches of a test may be looked at: it has not replaced parts of the package, and
-    they may be kept until its end.
-    """
-    return not {"monkeypatch", "guarded", "unobserved"} & {*item._fixtureinfo.argnames}
+    """Whether launches of a test may be looked at: it has not replaced parts of the package."""
+    return not {"monkeypatch", "guarded"} & {*item._fixtureinfo.argnames}
 
 
 @pytest.fixture
@@ -76,14 +87,29 @@ def unobserved():
     """Nothing but the test itself keeps what it launches."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Leave out what a run with another Triton has shown."""
+    others = item.config.stash.get(OTHERS, None)
+    if others is None or item.get_closest_marker("every_triton") or not others.ran(item.nodeid):
+        return
+    if not others.differs(item.nodeid):
+        pytest.skip(f"the same with Triton {others.version}")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """Run a test under its schedule, and look at what it has launched in every way there is."""
+    if not pyfuncitem.config.getoption("--forward-only"):
+        OBSERVER.install()
     OBSERVER.clear()
-    OBSERVER.notes = _looks(pyfuncitem)
+    OBSERVER.notes = "unobserved" not in pyfuncitem._fixtureinfo.argnames
     try:
         result = yield from _under_schedule(pyfuncitem)
-        OBSERVER.look()
+        if (notes := pyfuncitem.config.stash.get(NOTES, None)) is not None:
+            notes.note(pyfuncitem.nodeid, OBSERVER.states())
+        if _looks(pyfuncitem):
+            OBSERVER.look()
         return result
     finally:
         OBSERVER.clear()
@@ -133,12 +159,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """What there is by now stays until the end, and takes a tenth of the time to look through.
-
-    Tests that launch have imported the package.
-    """
-    if "triton_autodiff.api" in sys.modules and not session.config.getoption("--forward-only"):
-        OBSERVER.install()
+    """What there is by now stays until the end, and takes a tenth of the time to look through."""
     gc.collect()
     gc.freeze()
 
@@ -147,9 +168,22 @@ def pytest_configure(config):
     import gradients
 
     config.addinivalue_line("markers", "slow: needs minutes or a lot of memory; see --slow")
+    config.addinivalue_line(
+        "markers", "every_triton: looks at what differs between Tritons; see --differing-from"
+    )
     config.addinivalue_line("markers", "schedules: holds under every schedule; see --schedules")
 
     gradients.FORWARD_ONLY = config.getoption("--forward-only")
+    if config.getoption("--note-launches"):
+        config.stash[NOTES] = launched.Notes()
+    if folder := config.getoption("--differing-from"):
+        config.stash[OTHERS] = launched.Others(folder)
+
+
+def pytest_unconfigure(config):
+    if (notes := config.stash.get(NOTES, None)) is not None:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        notes.write(config.getoption("--note-launches"), worker)
 
 
 def _skip_unavailable(device, config):

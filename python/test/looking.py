@@ -135,11 +135,15 @@ class Observer:
 
     def __init__(self):
         self.notes = True
+        self._installed = False
         self._launches: list[tuple] = []
         self._looker = Looker()
 
     def install(self) -> None:
-        """Note launches from now on."""
+        """Note launches from now on; tests import the package late, when a driver is chosen."""
+        if self._installed:
+            return
+        self._installed = True
         from triton.backends.autodiff.api import DifferentiableKernel
 
         remember, launches = DifferentiableKernel._remember, self._launches
@@ -157,13 +161,20 @@ class Observer:
 
     def look(self) -> None:
         """Look at what was launched since; raises an `AssertionError` that says what fails."""
+        for state, execution, function in self._known():
+            plan = execution.shown.plan
+            found = self._looker.look([(state, plan, execution)])
+            assert not found, f"kernel {function.__name__!r} cannot be looked at: {found}"
+
+    def states(self) -> list:
+        """Return the states of the kernels that were launched since."""
+        return list(dict.fromkeys(state for state, _, _ in self._known()))
+
+    def _known(self) -> Iterator[tuple]:
         from triton.backends.autodiff.state import KernelState
 
         for compiled, execution, function, options in self._launches:
             state = KernelState.known(compiled, options)
-            if state is None:
-                # A rule that was registered since may have changed the plan.
-                continue
-            plan = execution.shown.plan
-            found = self._looker.look([(state, plan, execution)])
-            assert not found, f"kernel {function.__name__!r} cannot be looked at: {found}"
+            # A rule that was registered since may have changed the plan.
+            if state is not None:
+                yield state, execution, function

@@ -10,6 +10,8 @@ import pytest
 import torch
 from gradients import differentiated, relative_error
 
+pytestmark = pytest.mark.every_triton
+
 ROOT = Path(__file__).resolve().parents[1]
 # Of values, and of slopes by central differences.
 TOLERANCES = {torch.float32: (1e-5, 1e-4), torch.float64: (1e-12, 1e-7)}

@@ -17,6 +17,8 @@ from ptx.forms import APPROXIMATE, PACKED, SMOOTH, UNTAKEN
 from ptx.programs import Program
 from triton.backends.autodiff import check
 
+pytestmark = pytest.mark.every_triton
+
 # ------------------------------------------------------------------------ what instructions compute
 
 

@@ -22,6 +22,8 @@ from triton_autodiff import __main__ as command
 from triton_autodiff import doctor, example, leftovers, waiting
 from triton_autodiff.errors import AutodiffError
 
+pytestmark = pytest.mark.every_triton
+
 # Of modules that Triton compiles for a driver.
 EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 EXAMPLE = """

@@ -17,6 +17,8 @@ from triton.backends.autodiff.plan import Kernel
 from triton.backends.autodiff.together import compile_all
 from triton.backends.compiler import GPUTarget
 
+pytestmark = pytest.mark.every_triton
+
 HOST = GPUTarget("cpu", "x86_64", 1)
 _TIMEOUT = 60  # seconds, which only a failing test waits
 

@@ -8,6 +8,8 @@ from releases import NEWEST
 from triton.backends.autodiff import __main__ as command
 from triton.backends.autodiff import corpus
 
+pytestmark = pytest.mark.every_triton
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "test" / "Triton" / "corpus" / ("3.9" if NEWEST else "3.6")
 

@@ -13,6 +13,8 @@ from cpu_backend import on_cpu  # noqa: F401
 from kernels.elementwise import add_kernel
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+pytestmark = pytest.mark.every_triton
+
 # --- control flow ---------------------------------------------------------------------------------
 
 

@@ -7,7 +7,10 @@ from kernels import descriptors as k
 from releases import NEWEST
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-pytestmark = [pytest.mark.schedules, pytest.mark.usefixtures("descriptor_memory")]
+pytestmark = [
+    [pytest.mark.schedules, pytest.mark.usefixtures("descriptor_memory")],
+    pytest.mark.every_triton,
+]
 
 DTYPES = [torch.float16, torch.float32, torch.float64]
 random_tensor = gradients.random_tensor

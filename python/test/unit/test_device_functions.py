@@ -25,7 +25,7 @@ from triton_autodiff import (
     vjp,
 )
 
-pytestmark = pytest.mark.usefixtures("needs_gradients")
+pytestmark = [pytest.mark.usefixtures("needs_gradients"), pytest.mark.every_triton]
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 

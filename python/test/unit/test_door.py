@@ -12,6 +12,8 @@ import pytest
 import triton
 import triton_autodiff
 
+pytestmark = pytest.mark.every_triton
+
 PACKAGE = Path(triton_autodiff.__file__).parent
 
 

@@ -14,6 +14,8 @@ from kernels import double_products as dp
 from triton.backends.autodiff import AutodiffError, corpus, lost_sums
 from triton.backends.autodiff.assembler import assembled, instructions
 
+pytestmark = pytest.mark.every_triton
+
 DOUBLE = "*fp64"
 TARGETS = ["cuda:80", "cuda:90", "cuda:100", "cuda:120"]
 TAKES_16X8X16 = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 8)

@@ -10,6 +10,8 @@ import pytest
 import torch
 import triton
 
+pytestmark = pytest.mark.every_triton
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 

@@ -23,6 +23,8 @@ from exporting import (
 from kernels import cross_entropy, in_place, matmul, picking, short_products, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 
+pytestmark = pytest.mark.every_triton
+
 
 def rows(dtype, device, m, n):
     return tensors((m, n), dtype=dtype, device=device)

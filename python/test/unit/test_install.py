@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import triton
 
+pytestmark = pytest.mark.every_triton
+
 PACKAGE = "triton_autodiff"
 
 

@@ -12,6 +12,8 @@ import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated
 from triton.backends.autodiff import corpus
 
+pytestmark = pytest.mark.every_triton
+
 SINGLE, DOUBLE = torch.float32, torch.float64
 BOTH = (SINGLE, DOUBLE)
 

@@ -16,6 +16,8 @@ from gradients import assert_gradients_close, differentiated
 from kernels import reshaped
 from triton.backends.autodiff import AutodiffError, miscompiled
 
+pytestmark = pytest.mark.every_triton
+
 affected = pytest.mark.skipif(not miscompiled.AFFECTED, reason="this Triton reduces all layouts")
 
 # The forms of `sum_kernel`, by number of warps, that an H100 computes wrongly, or rightly by luck:

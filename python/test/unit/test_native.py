@@ -8,6 +8,8 @@ import pytest
 from triton.backends.autodiff import _native
 from triton.backends.autodiff.errors import AutodiffError
 
+pytestmark = pytest.mark.every_triton
+
 KERNEL = """
 #loc = loc("kernel.py":7:0)
 module {

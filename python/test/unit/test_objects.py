@@ -22,6 +22,8 @@ from torch.optim.swa_utils import AveragedModel
 from torch.profiler import ProfilerActivity, profile
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable, pickling
 
+pytestmark = pytest.mark.every_triton
+
 
 @pytest.fixture(autouse=True)
 def needs_gradients():

@@ -6,7 +6,7 @@ from gradients import assert_compiles, assert_gradients_close, differentiated, r
 from kernels import scaled_dots as sd
 from kernels.combiners import HOME
 
-pytestmark = pytest.mark.schedules
+pytestmark = [pytest.mark.schedules, pytest.mark.every_triton]
 
 DTYPES = {
     "bf16": torch.bfloat16,

@@ -7,6 +7,8 @@ from kernels import cross_entropy as ce
 from kernels import targets as tg
 from schedules import assert_sums
 
+pytestmark = pytest.mark.every_triton
+
 # Whether the gradient of x is stored, and a remainder added.
 MERGED = {
     "one": True,

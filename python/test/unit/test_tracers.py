@@ -18,6 +18,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.flop_counter import FlopCounterMode
 from triton.backends.autodiff import AutodiffError, autodiff, cache, differentiable
 
+pytestmark = pytest.mark.every_triton
+
 
 @pytest.fixture(autouse=True)
 def needs_gradients():

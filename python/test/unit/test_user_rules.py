@@ -21,6 +21,8 @@ from triton.backends.autodiff import (
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+pytestmark = pytest.mark.every_triton
+
 DTYPES = [torch.float32, torch.float64]
 HALF = [torch.float16, torch.bfloat16]
 

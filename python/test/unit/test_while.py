@@ -6,7 +6,7 @@ import triton.backends.autodiff.corpus as corpus
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import whiles
 
-pytestmark = pytest.mark.schedules
+pytestmark = [pytest.mark.schedules, pytest.mark.every_triton]
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 

@@ -1,7 +1,7 @@
 """How two plans differ, field by field.
 
-Names of values and locations in TTIR do not count: two texts are equal if they have the same
-operations in the same order.
+Names of values and locations in TTIR do not count, nor where constants stand: two texts are equal
+if they have the same operations in the same order.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _LONGEST_VALUE = 160
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _VALUE = re.compile(rf"{_STRING}|%[\w$.-]+")
 _PARENTHESIS = re.compile(rf"{_STRING}|\bloc\(|[()]")
+_CONSTANT = re.compile(r"\s*(%[\w$.-]+) = arith\.constant (.*)")
 _RESULTS = re.compile(r'\s*%[^="(]* = ')
 
 
@@ -52,7 +53,10 @@ def _without_locations(line: str) -> str:
 
 
 def canonical(ttir: str) -> list[str]:
-    """Return the lines of TTIR without locations, and values numbered as they are defined."""
+    """Return the lines of TTIR without locations, and values numbered as they are defined.
+
+    A constant is written where it is used.
+    """
     names: dict[str, str] = {}
     count = 0
     lines = []
@@ -60,6 +64,9 @@ def canonical(ttir: str) -> list[str]:
         if line.startswith("#loc"):
             continue
         line = _without_locations(line)
+        if constant := _CONSTANT.match(line):
+            names[constant[1]] = f"<{constant[2]}>"
+            continue
         results = _RESULTS.match(line)
         last_result = results.end() if results else 0
         defines_all = line.lstrip().startswith(("tt.func", "func.func", "^"))

@@ -44,6 +44,12 @@ def _trace(source: ASTSource, target, options: dict):
     return module, stages, {"target": target, **options.__dict__}
 
 
+def traced(source: ASTSource, target, options: dict) -> str:
+    """Return the TTIR that Triton makes of a function, as it does before a launch."""
+    module, stages, metadata = _trace(source, target, options)
+    return str(stages["ttir"](module, metadata))
+
+
 def _root(error: BaseException) -> BaseException:
     """Return the original error in Triton's chain of call errors."""
     while error.__cause__ is not None:
@@ -62,10 +68,9 @@ def trace_for_derivative(kernel, target, options: dict, constexprs=None) -> str:
         source = ASTSource(source.fn, source.signature, constants, source.attrs)
     try:
         with compiling(source.fn), _differentiating():
-            module, stages, metadata = _trace(source, target, options)
+            return traced(source, target, options)
     except Exception as error:
         raise AutodiffError(f"{_root(error)}; {error}") from None
-    return str(stages["ttir"](module, metadata))
 
 
 def is_float(value) -> bool:
