@@ -1,6 +1,7 @@
 """Devices, random seeds and uninitialised memory for every test below this directory."""
 
 import gc
+import itertools
 import os
 import random
 import sys
@@ -19,6 +20,7 @@ sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", 
 import looking  # noqa: E402
 
 OBSERVER = looking.Observer()
+_CASES = itertools.count()
 
 
 def pytest_addoption(parser):
@@ -174,6 +176,13 @@ def device(request):
     driver.set_active(backends["autodiff"].driver())
     yield request.param
     driver.reset_active()
+
+
+@pytest.fixture
+def operator_name():
+    """Makes an operator's name of a short one: PyTorch forgets none, so each case has its own."""
+    number = next(_CASES)
+    return lambda name: f"autodiff_test::{name}_{number}"
 
 
 @pytest.fixture

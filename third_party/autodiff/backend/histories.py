@@ -164,9 +164,11 @@ class History:
                 )
 
     @property
-    def have_history(self) -> list[bool]:
-        """Whether each result depends on the arguments, for autograd."""
-        return [edge is not None for edge in self._outputs]
+    def without_history(self) -> list[int]:
+        """The numbers of the tensors among the results that do not depend on the arguments, for
+        autograd.
+        """
+        return [n for n, edge in enumerate(self._outputs) if edge is None]
 
     def executions(self):
         """Yield the execution of each launch that has a gradient, and its numbers."""
@@ -176,13 +178,21 @@ class History:
 
     # ------------------------------------------------------------------------- in graphs
 
-    def joined(self, device) -> list[Tensor]:
+    def joined(self, device, without) -> list[Tensor]:
         """Return what arguments and results do not contain of what is saved, for a graph.
 
         These are bytes on the device, bytes on the CPU, and a tensor that has the number as its
-        size.
+        size. In the graph, the results `without` a history have none.
         """
         self._refuse_hidden()
+        for n in without:
+            if self._outputs[n] is not None:
+                raise AutodiffError(
+                    f"result {n} of stub {named(self._op.stub)} depends on an argument that "
+                    "requires a gradient, and did not when the graph was made, where tensors have "
+                    "no memory. What a stub returns must not depend on chance, on what tensors "
+                    "contain, or on what changes outside of it"
+                )
         whole = self.kept.join(device, self._refuse)
         return [*whole, torch.empty((self.number, 0), device=device)]
 

@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 from . import plain_launches
 from .ambient import autocast, autocast_of, undrawn
 from .blame import refuse_transforms
+from .cached_graphs import distinguish
 from .errors import AutodiffError, KernelTypeError
 from .graph_backward import each_layout, room
 from .histories import Histories, History, placeholders
@@ -137,13 +138,13 @@ class _Operator:
         arguments = arguments.strip()[:-1]
         results = results.strip()
         results = results[1:-1] if results.startswith("(") else results
-        own = "int[] {}, bool {}, str {}".format(*self._unused("wanted", "joined", "cast"))
+        own = "int[] {}, int[]? {}, str {}".format(*self._unused("wanted", "without", "cast"))
         parts = ", ".join(part for part in (own, arguments) if part)
         returned = ", ".join(part for part in (results, "Tensor[]") if part)
         tags = (*_TAGS, torch.Tag.dynamic_output_shape)
-        self._keeping = define(
-            "_forward", f"({parts}) -> ({returned})", self._keep, self._keep_fake, tags
-        )
+        keeping = f"({parts}) -> ({returned})"
+        self._keeping = define("_forward", keeping, self._keep, self._keep_fake, tags)
+        distinguish(self._op, name, keeping, _BACKWARD)
         self._backward = define("_backward", _BACKWARD, self._gradients, self._no_gradients, ())
         for key in ("AutogradCPU", "AutogradCUDA", "AutogradMeta"):
             library.impl(short, outside_of_dynamo(self._recorded), key)
@@ -167,7 +168,7 @@ class _Operator:
                 if not cast or not is_traced():
                     return self.forward._opoverload(*args, **kwargs)
                 # Graphs switch autocast off.
-                *results, _ = self._keeping([], True, cast, *args, **kwargs)
+                *results, _ = self._keeping([], [], cast, *args, **kwargs)
                 return results[0] if self._count == 1 else tuple(results)
         call = Call(self, args, kwargs, wanted)
         results = node(repr(self._op)).apply(call, *(leaves[n] for n in wanted))
@@ -178,9 +179,18 @@ class _Operator:
         """The operation, in words."""
         return f"operation {self._op.__name__!r}"
 
-    def keep(self, wanted, joined, *args, **kwargs):
-        """Call the operator that runs the stub and returns what the gradient needs, too."""
-        return self._keeping(wanted, joined, autocast_of(tensors_in(args)), *args, **kwargs)
+    def keep(self, wanted, without, *args, **kwargs):
+        """Call the operator that runs the stub and returns what the gradient needs, too.
+
+        In a graph, results `without` a history are known before; it is None elsewhere.
+        """
+        return self._keeping(wanted, without, autocast_of(tensors_in(args)), *args, **kwargs)
+
+    def without_history(self, wanted, args, kwargs) -> list[int]:
+        """Return the results that have no history in a graph, by number."""
+        from .traced_histories import without_history
+
+        return without_history(self._op, wanted, args, kwargs)
 
     def gradient(self, *given) -> list[Tensor]:
         """Call the operator for gradients."""
@@ -223,9 +233,9 @@ class _Operator:
                     "return that"
                 )
 
-    def _keep(self, wanted, joined, cast, /, *args, **kwargs):
+    def _keep(self, wanted, without, cast, /, *args, **kwargs):
         """Run the stub; returns its results, and what the gradient needs of this run."""
-        given = list(tensors_in(args))
+        given, joined = list(tensors_in(args)), without is not None
         with autocast(cast, given):
             if not wanted:
                 result = self._run(*args, **kwargs)
@@ -234,17 +244,17 @@ class _Operator:
                 check = functools.partial(self._checked, args=args, kwargs=kwargs)
                 history = History(self._op, wanted, args, kwargs, check)
         if joined:
-            kept = history.joined(given[0].device)
+            kept = history.joined(given[0].device, without)
         else:
             kept = [*history.kept.take(), torch.empty((history.number, 0), device="cpu")]
         self._histories.add(history, is_known=not joined)
         return *self._listed(history.take()), kept
 
-    def _keep_fake(self, wanted, joined, cast, /, *args, **kwargs):
+    def _keep_fake(self, wanted, without, cast, /, *args, **kwargs):
         given = list(tensors_in(args))
         with autocast(cast, given):
             results = self._listed(self._fake(*args, **kwargs))
-        return *results, placeholders(given) if joined else []
+        return *results, [] if without is None else placeholders(given)
 
     def _listed(self, result) -> tuple:
         """Return the results one by one, as they are in the schema."""

@@ -31,9 +31,14 @@ class Call:
         given = list(tensors_in(self.args))
         joined = is_traced() or detect_fake_mode(given) is not None or given[0].is_meta
         shards = self.operator.shards(self.args, self.kwargs)
+        # The numbers of results without a history; None if only the run tells.
+        without = None
 
         def run(*args):
-            return self.operator.keep(self.wanted, joined, *args, **self.kwargs)
+            nonlocal without
+            if joined:
+                without = self.operator.without_history(self.wanted, args, self.kwargs)
+            return self.operator.keep(self.wanted, without, *args, **self.kwargs)
 
         if shards is None:
             local = self.args
@@ -48,6 +53,8 @@ class Call:
             ctx.number = numbered.shape[0]
             # The number alone keeps no history.
             ctx.history = self.operator.history(ctx.number)
+            if ctx.history:
+                without = ctx.history.without_history
         held = [list(tensors_in(local)), list(tensors_in(own))]
         if not joined:
             used = ctx.history.kept.used if ctx.history else ((), ())
@@ -58,9 +65,9 @@ class Call:
         leaves = tree_leaves(local)
         ctx.layouts = layouts_of([leaves[n] for n in self.wanted])
         leaves, self._structure = tree_flatten(results)
-        if ctx.number and ctx.history:
-            pairs = zip(tensors_in(leaves), ctx.history.have_history, strict=True)
-            ctx.mark_non_differentiable(*(t for t, has in pairs if not has))
+        if without:
+            tensors = list(tensors_in(leaves))
+            ctx.mark_non_differentiable(*(tensors[n] for n in without))
         self._others = [None if isinstance(value, Tensor) else value for value in leaves]
         self._are_tensors = [isinstance(value, Tensor) for value in leaves]
         return tuple(value for value in leaves if isinstance(value, Tensor))
