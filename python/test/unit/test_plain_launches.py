@@ -146,11 +146,11 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", ["operation", "registered"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(device, name, kind):
+def test_refused(device, name, kind, operator_name):
     stub, message = REFUSED[name]
     op = autodiff(square, stub)
     if kind == "registered":
-        op = op.register(f"autodiff_test::plain_{name.replace(' ', '_')}")
+        op = op.register(operator_name("plain"))
     x = torch.randn(N, device=device, requires_grad=True)
     if name != "read again":
         with torch.no_grad():
@@ -204,11 +204,11 @@ ALLOWED = {
 
 @pytest.mark.parametrize("run", ["plain", "registered", "compiled"])
 @pytest.mark.parametrize("name", ALLOWED)
-def test_allowed(device, name, run):
+def test_allowed(device, name, run, operator_name):
     stub, factor = ALLOWED[name]
     op = autodiff(square, stub)
     if run == "registered":
-        op = op.register(f"autodiff_test::plain_allowed_{factor}_{abs(hash(name))}")
+        op = op.register(operator_name("plain"))
     elif run == "compiled":
         op = torch.compile(op, backend="aot_eager", fullgraph=True)
     x = torch.randn(N, device=device, requires_grad=True)
@@ -255,10 +255,10 @@ def test_optimizers_may_write_parameters(device):
     assert parameter._version == 1 and (parameter == 2).all()
 
 
-def test_custom_operators_in_a_stub(device):
+def test_custom_operators_in_a_stub(device, operator_name):
     """Below autograd, the operator's own derivative counts."""
 
-    @torch.library.custom_op("autodiff_test::plain_copy", mutates_args=())
+    @torch.library.custom_op(operator_name("copy"), mutates_args=())
     def copied_by_operator(y: Tensor) -> Tensor:
         z = torch.empty_like(y)
         copy[GRID](y, z, N, 32)
