@@ -1,6 +1,7 @@
 """Devices, random seeds and uninitialised memory for every test below this directory."""
 
 import gc
+import itertools
 import os
 import random
 import sys
@@ -21,6 +22,7 @@ import looking  # noqa: E402
 
 OBSERVER = looking.Observer()
 NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
+_CASES = itertools.count()
 
 
 def pytest_addoption(parser):
@@ -208,6 +210,13 @@ def device(request):
     driver.set_active(backends["autodiff"].driver())
     yield request.param
     driver.reset_active()
+
+
+@pytest.fixture
+def operator_name():
+    """Makes an operator's name of a short one: PyTorch forgets none, so each case has its own."""
+    number = next(_CASES)
+    return lambda name: f"autodiff_test::{name}_{number}"
 
 
 @pytest.fixture

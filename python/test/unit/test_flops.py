@@ -89,10 +89,8 @@ def counted(function, *inputs):
 
 
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
-def test_products_are_those_of_pytorch(device, wanted):
-    op = autodiff(matmul_kernel, matmul).register(
-        "autodiff_test::matmul" + "".join(map(str, wanted))
-    )
+def test_products_are_those_of_pytorch(device, wanted, operator_name):
+    op = autodiff(matmul_kernel, matmul).register(operator_name("matmul"))
     shapes = (64, 96), (96, 128)
     inputs = [
         torch.randn(s, device=device, requires_grad=w) for s, w in zip(shapes, wanted, strict=True)
@@ -101,28 +99,28 @@ def test_products_are_those_of_pytorch(device, wanted):
     assert counted(op, *inputs) == (forward, backward)
 
 
-def test_loops_of_which_each_program_has_its_own_length(device):
-    op = autodiff(causal_kernel, causal).register("autodiff_test::causal")
+def test_loops_of_which_each_program_has_its_own_length(device, operator_name):
+    op = autodiff(causal_kernel, causal).register(operator_name("causal"))
     a = torch.randn(128, 128, device=device, requires_grad=True)
     b = torch.randn(128, 32, device=device)
     blocks = 1 + 2 + 3 + 4
     assert counted(op, a, b)[0] == blocks * 2 * 32**3
 
 
-def test_what_memory_decides_has_no_count(device):
-    op = autodiff(as_often_as_memory_says_kernel, as_often).register("autodiff_test::as_often")
+def test_what_memory_decides_has_no_count(device, operator_name):
+    op = autodiff(as_often_as_memory_says_kernel, as_often).register(operator_name("as_often"))
     a = torch.randn(32, 32, device=device)
     with FlopCounterMode(display=False), pytest.raises(AutodiffError, match="cannot be counted"):
         op(a, torch.ones(1, dtype=torch.int32, device=device))
 
 
-def test_what_memory_decides_within_bounds(device):
+def test_what_memory_decides_within_bounds(device, operator_name):
     def at_most(kernel, a: Tensor, count: Tensor, most: int) -> Tensor:
         c = torch.empty_like(a)
         kernel[(1,)](a, count, c, most, BLOCK=32)
         return c
 
-    op = autodiff(at_most_kernel, at_most).register("autodiff_test::at_most")
+    op = autodiff(at_most_kernel, at_most).register(operator_name("at_most"))
     a, count = torch.randn(32, 32, device=device), torch.ones(1, dtype=torch.int32, device=device)
     with FlopCounterMode(display=False) as counter, pytest.warns(UserWarning, match="upper bound"):
         op(a, count, 7)
@@ -130,15 +128,14 @@ def test_what_memory_decides_within_bounds(device):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_flash_attention(device, causal):
+def test_flash_attention(device, causal, operator_name):
     """Two products forward; three more for keys and values, and queries, or four and three."""
 
     def attention(kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return flash_attention_v2.attention(kernel, q, k, v, causal, 0.3)
 
-    op = autodiff(flash_attention_v2.attention_kernel, attention).register(
-        f"autodiff_test::attention_{causal}"
-    )
+    op = autodiff(flash_attention_v2.attention_kernel, attention)
+    op = op.register(operator_name("attention"))
     shape = batches, heads, rows, dims = 2, 3, 256, 64
     q, k, v = (
         torch.randn(shape, device=device, dtype=torch.float16, requires_grad=True) for _ in range(3)

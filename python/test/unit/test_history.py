@@ -9,9 +9,17 @@ import triton
 from exporting import exported
 from kernels import histories as kernels
 from torch._dynamo import compiled_autograd
-from triton.backends.autodiff import autodiff, custom_vjp, differentiable, stop_gradient
+from torch.fx.experimental.proxy_tensor import make_fx
+from triton.backends.autodiff import (
+    AutodiffError,
+    autodiff,
+    custom_vjp,
+    differentiable,
+    stop_gradient,
+)
 
 N = kernels.N
+Tensor = torch.Tensor
 
 
 @pytest.fixture(autouse=True)
@@ -302,3 +310,146 @@ def test_said(device):
     op(random(device, 40), random(device, 1))
     assert "count has no history" in op.explain()
     assert "mean has no history" not in op.explain()
+
+
+# ------------------------------------------------------------------- registered operations
+
+
+def counted_and_more(kernel, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Also what PyTorch computes of both, and a position."""
+    mean, count = counted(kernel, x, w)
+    return mean, count, (x > 0).sum() * w.detach(), x.argmax()
+
+
+def run_in(executor, op, *inputs, dynamic=False):
+    """Run an operation in a graph, or not."""
+    torch._dynamo.reset()
+    if executor == "eager":
+        return op(*inputs)
+    if executor == "export":
+        graph = torch.export.export(Module(op), inputs, strict=dynamic).module()
+        return graph(*inputs)
+    return torch.compile(op, backend=executor, fullgraph=True, dynamic=dynamic)(*inputs)
+
+
+class Module(torch.nn.Module):
+    def __init__(self, op):
+        super().__init__()
+        self.op = op
+
+    def forward(self, *inputs):
+        return self.op(*inputs)
+
+
+EXECUTORS = ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow), "export"]
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_registered(device, executor, dynamic, operator_name):
+    """In graphs, too: a count of masks is no function of what is differentiated."""
+    op = autodiff(kernels.statistics, counted_and_more).register(operator_name("counted"))
+    x, w = random(device, 40), random(device, 1)
+    results = run_in(executor, op, x, w, dynamic=dynamic)
+    assert [y.requires_grad for y in results] == [True, False, False, False]
+    for y, expected in zip(results, op(x, w), strict=True):
+        torch.testing.assert_close(y, expected)
+    found = torch.autograd.grad(results[0].sum(), (x, w))
+    torch.testing.assert_close(found[0], torch.full_like(x, 1 / 16))
+    assert torch.equal(found[1], torch.zeros_like(w))
+
+
+def halves(kernel, given: list[Tensor]) -> list[Tensor]:
+    y, z = torch.empty_like(given[0]), torch.empty_like(given[1])
+    kernel[(1,)](*given, y, z)
+    return [y, z, (y > 0).to(y.dtype), y.detach() * 2]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("wanted", ["x", "w", "xw"])
+def test_registered_with_some_inputs(device, executor, wanted, operator_name):
+    """Each result has the history of its own inputs, in lists, too."""
+    schema = "(Tensor[] given) -> Tensor[]"
+    op = autodiff(kernels.parts, halves).register(operator_name("halves"), schema=schema)
+    leaves = random(device, wants="x" in wanted), random(device, wants="w" in wanted)
+    results = run_in(executor, lambda x, w: op([x, w]), *leaves)
+    assert [y.requires_grad for y in results] == ["x" in wanted, "w" in wanted, False, False]
+    truths = [(leaves[1] > 0) * (2 * leaves[0] - 1) + 1, leaves[1].exp()]
+    for result, leaf, truth in zip(results, leaves, truths, strict=False):
+        if leaf.requires_grad:
+            (found,) = torch.autograd.grad(result.sum(), leaf, retain_graph=True)
+            torch.testing.assert_close(found, truth.detach())
+
+
+def both_stages(first, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The second kernel is refused if a count has a history."""
+    return stages(x, first, differentiable(kernels.variance))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_registered_stages(device, executor, operator_name):
+    op = autodiff(kernels.moments, both_stages).register(operator_name("stages"))
+    x = random(device, 83)
+    check_stages(run_in(executor, op, x), x)
+
+
+def test_registered_for_meta_tensors(operator_name):
+    op = autodiff(kernels.statistics, counted_and_more).register(operator_name("meta"))
+    x, w = (torch.empty(n, device="meta", requires_grad=True) for n in (40, 1))
+    assert [y.requires_grad for y in op(x, w)] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_registered_and_traced_with_its_gradient(device, mode, operator_name):
+    op = autodiff(kernels.statistics, counted_and_more).register(operator_name("traced"))
+    told = []
+
+    def gradient(x, w):
+        results = op(x, w)
+        told.append([y.requires_grad for y in results])
+        return torch.autograd.grad(results[0].sum(), (x, w))
+
+    x, w = random(device, 40), random(device, 1)
+    found = make_fx(gradient, tracing_mode=mode)(x, w)(x, w)
+    assert told == [[True, False, False, False]]
+    torch.testing.assert_close(found[0], torch.full_like(x, 1 / 16))
+    assert torch.equal(found[1], torch.zeros_like(w))
+
+
+def test_what_a_graph_was_not_told_is_an_error(device, operator_name):
+    """No gradient is lost if a stub does something else than when the graph was made."""
+    detaches = True
+
+    def fickle(kernel, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.empty_like(x)
+        kernel[(1,)](x, y, F=kernels.FLOWS["zero times"][0])
+        return y + 0, (x.detach() if detaches else x) * 2
+
+    op = autodiff(kernels.elementwise, fickle).register(operator_name("fickle"))
+    x = random(device)
+    torch._dynamo.reset()
+    compiled = torch.compile(op, backend="aot_eager", fullgraph=True)
+    assert [y.requires_grad for y in compiled(x)] == [True, False]
+    detaches = False
+    with pytest.raises(AutodiffError, match="result 1 of stub 'fickle'.*when the graph was made"):
+        compiled(x)
+
+
+def test_a_launch_that_no_graph_holds(device, operator_name):
+    """Nothing is known before it runs, then: gradients are zeros."""
+
+    class Wrapper:
+        def __init__(self, fn):
+            self.fn = fn
+
+        def __getitem__(self, grid):
+            return self.fn[grid]
+
+    op = autodiff(Wrapper(kernels.statistics), counted).register(
+        operator_name("wrapped"), schema="(Tensor x, Tensor w) -> (Tensor, Tensor)"
+    )
+    x, w = random(device, 40), random(device, 1)
+    mean, count = run_in("aot_eager", op, x, w)
+    found = torch.autograd.grad(mean.sum() + count.sum(), (x, w))
+    torch.testing.assert_close(found[0], torch.full_like(x, 1 / 16))
+    assert torch.equal(found[1], torch.zeros_like(w))

@@ -146,11 +146,11 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", ["operation", "registered"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(device, name, kind):
+def test_refused(device, name, kind, operator_name):
     stub, message = REFUSED[name]
     op = autodiff(square, stub)
     if kind == "registered":
-        op = op.register(f"autodiff_test::plain_{name.replace(' ', '_')}")
+        op = op.register(operator_name("plain"))
     x = torch.randn(N, device=device, requires_grad=True)
     if name != "read again":
         with torch.no_grad():
@@ -204,11 +204,11 @@ ALLOWED = {
 
 @pytest.mark.parametrize("run", ["plain", "registered", "compiled"])
 @pytest.mark.parametrize("name", ALLOWED)
-def test_allowed(device, name, run):
+def test_allowed(device, name, run, operator_name):
     stub, factor = ALLOWED[name]
     op = autodiff(square, stub)
     if run == "registered":
-        op = op.register(f"autodiff_test::plain_allowed_{factor}_{abs(hash(name))}")
+        op = op.register(operator_name("plain"))
     elif run == "compiled":
         op = torch.compile(op, backend="aot_eager", fullgraph=True)
     x = torch.randn(N, device=device, requires_grad=True)
@@ -247,6 +247,77 @@ def test_versions_of_what_is_written(device, kernel):
     assert (c == 1).all()
 
 
+@triton.jit
+def both(a, b, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(a + i, 1.0, mask=i < n)
+    tl.store(b + i, 2.0, mask=i < n)
+
+
+@triton.jit
+def in_a_tuple(pair, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(pair[1] + i, 2.0, mask=i < n)
+
+
+class Wrapper:
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __getitem__(self, grid):
+        return self.fn[grid]
+
+
+RUNS = {
+    "plain": lambda b: fill[GRID](b, N, 32),
+    "tuned": lambda b: tuned[GRID](b, N),
+    "differentiable": lambda b: differentiable(fill)[GRID](b, N, 32),
+    "wrapped": lambda b: differentiable(Wrapper(fill))[GRID](b, N, 32),
+    "with a constant": lambda b: differentiable(copy)[GRID](torch.ones_like(b), b, N, 32),
+    "of two": lambda b: both[GRID](torch.empty_like(b), b, N, 32),
+    "of two, first": lambda b: both[GRID](b, torch.empty_like(b), N, 32),
+    "in a tuple": lambda b: in_a_tuple[GRID]((b, b), N, 32),
+    "reinterpreted": lambda b: fill[GRID](triton.reinterpret(b, tl.float32), N, 32),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("has_gradients", [True, False])
+def test_once(device, name, has_gradients):
+    plain_launches.watch()
+    b = torch.zeros(N, device=device)
+    RUNS[name](b)
+    before = b._version
+    with torch.set_grad_enabled(has_gradients):
+        RUNS[name](b)
+    assert b._version == before + 1
+
+
+@pytest.mark.parametrize("reverse", [True, False])
+def test_one_output_of_inference_mode(device, reverse):
+    """It has no version; the other one's counts once."""
+    plain_launches.watch()
+    b = torch.zeros(N, device=device)
+    with torch.inference_mode():
+        c = torch.zeros(N, device=device)
+    both[GRID](*((b, c) if reverse else (c, b)), N, 32)
+    assert b._version == 1
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_who_overwrote_a_tensor_is_said(device, name):
+    x = torch.randn(N, device=device, requires_grad=True)
+    h, y = x * 1, torch.empty(N, device=device)
+    differentiable(square)[GRID](h, y, N, 32)
+    RUNS[name](h.detach())
+    kernel = {"tuned": "double", "with a constant": "copy", "in a tuple": "in_a_tuple"}.get(name)
+    kernel = kernel or ("both" if "two" in name else "fill")
+    argument = {"tuned": "y", "in a tuple": "pair", "of two, first": "a"}.get(name, "b")
+    said = f"kernel '{kernel}'.* wrote to its argument '{argument}'.*clone"
+    with pytest.raises(AutodiffError, match=f"argument 'x' of kernel 'square' .*{said}"):
+        y.sum().backward()
+
+
 def test_optimizers_may_write_parameters(device):
     plain_launches.watch()
     parameter = torch.nn.Parameter(torch.ones(N, device=device))
@@ -255,10 +326,10 @@ def test_optimizers_may_write_parameters(device):
     assert parameter._version == 1 and (parameter == 2).all()
 
 
-def test_custom_operators_in_a_stub(device):
+def test_custom_operators_in_a_stub(device, operator_name):
     """Below autograd, the operator's own derivative counts."""
 
-    @torch.library.custom_op("autodiff_test::plain_copy", mutates_args=())
+    @torch.library.custom_op(operator_name("copy"), mutates_args=())
     def copied_by_operator(y: Tensor) -> Tensor:
         z = torch.empty_like(y)
         copy[GRID](y, z, N, 32)

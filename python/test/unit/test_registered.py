@@ -51,6 +51,12 @@ def in_place(kernel, x: Tensor, w: Tensor) -> Tensor:
     return x + 0
 
 
+def in_place_by_pytorch(kernel, x: Tensor, w: Tensor) -> Tensor:
+    y = launch(kernel, x.clone(), w, torch.empty_like(x), 0.0)
+    x[3:].add_(1)
+    return y
+
+
 def returns_view(kernel, x: Tensor, w: Tensor) -> Tensor:
     launch(kernel, x, w, torch.empty_like(x), 0.0)
     return x[1:]
@@ -130,8 +136,8 @@ def test_export(device, strict):
     expect(program.module()(x, w), scale_reference(x, w), (x, w))
 
 
-def test_inside_of_a_custom_operator(device):
-    @torch.library.custom_op("autodiff_test::foreign_gradient", mutates_args=())
+def test_inside_of_a_custom_operator(device, operator_name):
+    @torch.library.custom_op(operator_name("gradient"), mutates_args=())
     def gradient(x: Tensor, w: Tensor, g: Tensor) -> list[Tensor]:
         with torch.enable_grad():
             leaves = [t.detach().requires_grad_() for t in (x, w)]
@@ -144,13 +150,11 @@ def test_inside_of_a_custom_operator(device):
     torch.testing.assert_close(tuple(gradient(x, w, g)), expected)
 
 
-def test_a_schema_in_place_of_annotations(device):
-    op = autodiff(scale_kernel, unannotated)
+def test_a_schema_in_place_of_annotations(device, operator_name):
+    op, name = autodiff(scale_kernel, unannotated), operator_name("unannotated")
     with pytest.raises(AutodiffError, match="parameter 'x' may be anything"):
-        op.register("autodiff_test::unannotated")
-    made = op.register(
-        "autodiff_test::unannotated", schema="(Tensor x, Tensor w, float eps=0.5) -> Tensor"
-    )
+        op.register(name)
+    made = op.register(name, schema="(Tensor x, Tensor w, float eps=0.5) -> Tensor")
     x, w = inputs(device)
     expect(made(x, w), w.double() * x.double().exp() + 0.5, (x, w))
 
@@ -163,14 +167,19 @@ def test_names():
         scaled.register("scale")
 
 
+@pytest.mark.parametrize("has_history", [True, False])
 @pytest.mark.parametrize(
     ("stub", "message"),
-    [(in_place, "changes its argument 'x'"), (returns_view, "memory of its argument 'x'")],
+    [
+        (in_place, "changes its argument 'x'"),
+        (in_place_by_pytorch, "changes its argument 'x'"),
+        (returns_view, "memory of its argument 'x'"),
+    ],
 )
-def test_arguments_that_are_results(device, stub, message):
-    made = autodiff(scale_kernel, stub).register(f"autodiff_test::{stub.__name__}")
+def test_arguments_that_are_results(device, stub, message, has_history, operator_name):
+    made = autodiff(scale_kernel, stub).register(operator_name(stub.__name__))
     with pytest.raises(AutodiffError, match=message):
-        made(*(t.detach() for t in inputs(device)))
+        made(*(t * 1 if has_history else t.detach() for t in inputs(device)))
 
 
 def test_inference_mode(device):

@@ -3,7 +3,10 @@
 import contextlib
 import copy
 import gc
+import os
 import random
+import subprocess
+import sys
 import weakref
 
 import gradients
@@ -222,13 +225,13 @@ def test_batches(device):
     torch.testing.assert_close(y, torch.stack([x * w, 2 * x * w]))
 
 
-def test_what_is_kept(device):
+def test_what_is_kept(device, operator_name):
     """Neither arguments nor results that the gradient does not read; nothing after it is freed."""
 
     def exponential(kernel, x: Tensor, w: Tensor) -> Tensor:
         return launch(kernel, x, w, 1.0).exp()
 
-    op = autodiff(product_kernel, exponential).register("autodiff_test::once_exponential")
+    op = autodiff(product_kernel, exponential).register(operator_name("exponential"))
     leaf, w = torch.randn(50, device=device, requires_grad=True), torch.rand(50, device=device)
     gc.collect()
     before = len(histories._histories)
@@ -283,9 +286,9 @@ def _end_in_two(kernel, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize(
     "stub", [_end_in_a_launch, _end_in_a_function, _end_in_a_view, _end_in_two]
 )
-def test_nodes_written_in_python_outlive_the_stub(device, stub):
+def test_nodes_written_in_python_outlive_the_stub(device, stub, operator_name):
     """In PyTorch 2.11, such a node is gone with the result unless its edge owns it."""
-    op = autodiff(product_kernel, stub).register(f"autodiff_test::once{stub.__name__}")
+    op = autodiff(product_kernel, stub).register(operator_name(stub.__name__))
     x, w = inputs(device)
     known = {*histories._histories}
     result = op(x, w)
@@ -333,8 +336,8 @@ def with_a_parameter(kernel, x: Tensor, w: Tensor) -> Tensor:
         (with_a_parameter, "requires a gradient and is none of the arguments"),
     ],
 )
-def test_stubs_that_are_refused(device, stub, message):
-    op = autodiff(product_kernel, stub).register(f"autodiff_test::once_{stub.__name__}")
+def test_stubs_that_are_refused(device, stub, message, operator_name):
+    op = autodiff(product_kernel, stub).register(operator_name(stub.__name__))
     with pytest.raises(AutodiffError, match=message):
         op(*inputs(device))
 
@@ -415,3 +418,51 @@ def test_compiled_autograd(device):
 
 def test_copies_are_the_same_operator():
     assert copy.deepcopy(dropped) is dropped
+
+
+_PROGRAM = """
+import sys, torch, triton, triton.language as tl
+from triton_autodiff import autodiff
+
+torch._inductor.config.compile_threads = 1
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, KERNEL(tl.load(x_ptr + i)))
+
+
+def stub(kernel, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = torch.empty_like(x)
+    kernel[(1,)](x, y, BLOCK=32)
+    return x.exp(), STUB
+
+
+x = torch.randn(32, requires_grad=True)
+op = torch.compile(autodiff(kernel, stub).register("autodiff_test::edited"), fullgraph=True)
+results = op(x)
+wanted = [y for y in results if y.requires_grad]
+(found,) = torch.autograd.grad(sum(wanted).sum(), x)
+torch.testing.assert_close(found, len(wanted) * x.exp().detach())
+hits = torch._dynamo.utils.counters["aot_autograd"]["autograd_cache_hit"]
+print(hits, *[y.requires_grad for y in results])
+"""
+
+
+@pytest.mark.slow
+def test_graphs_of_what_has_been_edited_are_not_found(tmp_path):
+    """PyTorch keeps compiled graphs in files, and knows operators by their names."""
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    program = tmp_path / "program.py"
+    for kernel, stub, expected in [
+        ("tl.exp", "y.detach()", "0 True False"),
+        ("tl.exp", "y.detach()", "1 True False"),
+        ("tl.exp", "y", "0 True True"),
+        ("0.0 < ", "y", "0 True False"),
+    ]:
+        program.write_text(_PROGRAM.replace("KERNEL", kernel).replace("STUB", stub))
+        done = subprocess.run(
+            [sys.executable, program], env=environment, capture_output=True, text=True
+        )
+        assert done.stdout.strip() == expected, done.stderr

@@ -201,10 +201,10 @@ def test_four_devices(device):
         ({"x": 0, "result": "rows"}, "dimensions of 'result'"),
     ],
 )
-def test_rules_that_are_refused(shard, message, device):
+def test_rules_that_are_refused(shard, message, device, operator_name):
     (example, _), op = _examples(device), autodiff(rms_kernel, rms)
     with pytest.raises(AutodiffError, match=message):
-        op.register("autodiff_test::wrong", shard=shard, example=example)
+        op.register(operator_name("wrong"), shard=shard, example=example)
 
 
 def test_rules_want_an_example():
@@ -227,10 +227,10 @@ def of_few_rows(kernel, x: Tensor, w: Tensor) -> Tensor:
     return rms(kernel, x, w) / max(1, x.shape[0] // 4)
 
 
-def test_check_tries_rules_out(device):
+def test_check_tries_rules_out(device, operator_name):
     """For other sizes than those of the example."""
     op, (example, _) = autodiff(rms_kernel, of_few_rows), _examples(device)
-    op.register("autodiff_test::few", shard={"x": 0, "result": 0}, example=example)
+    op.register(operator_name("few"), shard={"x": 0, "result": 0}, example=example)
     w = torch.randn(24, device=device)
     assert check(op, (torch.randn(4, 24, device=device, requires_grad=True), w))
     with pytest.raises(AutodiffError, match="do not give parts of results"):

@@ -460,7 +460,7 @@ def test_modes_that_only_look_on(device):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_torch_code_of_a_stub_within_a_custom_operator(device, kind):
+def test_torch_code_of_a_stub_within_a_custom_operator(device, kind, operator_name):
     """Its implementation runs without histories; those of the stub are recorded all the same."""
     constants = {"BLOCK": 32} if kind == "bare" else {}
 
@@ -468,7 +468,7 @@ def test_torch_code_of_a_stub_within_a_custom_operator(device, kind):
         return launched(kernel, constants)(x.reshape(-1).sin(), w * 2).cos()
 
     op = autodiff(make(KINDS[kind]), stub)
-    name = f"tracers::{kind}"
+    name = operator_name(kind)
 
     @torch.library.custom_op(name, mutates_args=())
     def forward(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -16,17 +16,20 @@ def autocast_of(tensors) -> str:
     """Return where autocast is on, of the devices of tensors and the CPU, as text; "" for
     nowhere.
     """
+    if not torch._C._is_any_autocast_enabled():
+        return ""
     devices = sorted({"cpu", *(t.device.type for t in tensors)} - {"meta"})
     found = ((d, torch.get_autocast_dtype(d)) for d in devices if torch.is_autocast_enabled(d))
     return " ".join(f"{device}={dtype}".replace("torch.", "") for device, dtype in found)
 
 
-@contextlib.contextmanager
 def autocast(text: str, tensors):
-    """Switch autocast on and off as `autocast_of` has said."""
-    if text == autocast_of(tensors):
-        yield
-        return
+    """Return a context that switches autocast on and off as `autocast_of` has said."""
+    return contextlib.nullcontext() if text == autocast_of(tensors) else _switched(text, tensors)
+
+
+@contextlib.contextmanager
+def _switched(text: str, tensors):
     given = dict(part.split("=") for part in text.split())
     with contextlib.ExitStack() as stack:
         for device in sorted({"cpu", *given, *(t.device.type for t in tensors)} - {"meta"}):

@@ -313,7 +313,7 @@ def register_formulas(op, histories, forward, keeping, backward) -> None:
             return count(op, args, kwargs)
 
     @register_flop_formula(keeping, get_raw=True)
-    def count_keeping(wanted, joined, cast, /, *args, out_val=None, **kwargs):
+    def count_keeping(wanted, without, cast, /, *args, out_val=None, **kwargs):
         with undrawn():
             return count(op, args, kwargs)
 

@@ -89,13 +89,18 @@ def layouts_of(tensors) -> tuple[tuple, tuple, tuple, tuple]:
     return types, tuple(t.dim() for t in tensors), shapes, sum(strides, ())
 
 
+@functools.cache
+def _type_named(name: str) -> tuple[torch.dtype, torch.device]:
+    dtype, device = name.split(" ")
+    return getattr(torch, dtype), torch.device(device)
+
+
 def each_layout(types, ranks, shapes, strides):
     """Yield shape, strides, type and device of tensors, from lists that an operator takes."""
     sizes, steps = iter(shapes), iter(strides)
     for given, rank in zip(types, ranks, strict=True):
-        dtype, device = given.split(" ")
         shape, own = (list(itertools.islice(part, rank)) for part in (sizes, steps))
-        yield shape, own, getattr(torch, dtype), torch.device(device)
+        yield shape, own, *_type_named(given)
 
 
 def room(shape, strides, dtype, device) -> Tensor:

@@ -17,14 +17,14 @@ from collections import OrderedDict
 import torch
 from torch._library.fake_impl import allocate_size
 from torch.autograd.graph import GradientEdge, get_gradient_edge, saved_tensors_hooks
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_leaves
 
 from .errors import AutodiffError
 from .graph_kept import has_numbers_of_runs
 from .kept_memory import Kept
 from .places import named
 from .runtime import recording_history
-from .tensors import tensors_in
+from .tensors import flattened, rebuilt
 
 Tensor = torch.Tensor
 # The most histories of one operator that graphs may refer to.
@@ -66,19 +66,13 @@ class _Slot:
         return self.box.tensors[self.place]
 
 
-class _Entry(torch.autograd.Function):
-    """Where gradients of an operation's arguments leave a history, which does not hold the
-    arguments.
+def _entry(anchor, tensors) -> tuple[Tensor, ...]:
+    """Return tensors with the memory of others, where gradients leave a history: their node holds
+    none of them.
     """
-
-    @staticmethod
-    def forward(ctx, anchor, *tensors):
-        # Not views: a view of an argument has the argument as its base.
-        return tuple(tensor.data for tensor in tensors)
-
-    @staticmethod
-    def backward(ctx, *gradients):
-        return (None,) * (1 + len(gradients))
+    # A node of C++ takes less time than one of Python, both to make and to keep alive.
+    node = torch._C._functions.DelayedError(b"no gradient gets here", 1 + len(tensors))
+    return node(anchor, *tensors)[1:]
 
 
 class History:
@@ -98,27 +92,38 @@ class History:
             return slot
 
         self_box = self._box
-        leaves, structure = tree_flatten(args)
+        leaves = flattened(args)
+        given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         with torch.enable_grad(), recording_history(), saved_tensors_hooks(pack, _Slot.get):
             anchor = torch.empty(0, device="cpu", requires_grad=True)
-            inputs = _Entry.apply(anchor, *(leaves[n].detach() for n in wanted))
-            self._inputs = [get_gradient_edge(t) for t in inputs]
+            inputs = _entry(anchor, [leaves[n].detach() for n in wanted])
+            first = get_gradient_edge(inputs[0])
+            self._inputs = [first._replace(output_nr=t.output_nr) for t in inputs]
             for n, tensor in zip(wanted, inputs, strict=True):
                 leaves[n] = tensor
-            result = op(*tree_unflatten(leaves, structure), **kwargs)
+            result = op(*rebuilt(args, iter(leaves)), **kwargs)
+            self._note_changed(inputs, wanted, flattened(args))
             # The nodes of tensors that only the stub has used are gone after this.
             del inputs, tensor, leaves
             result = check(result)
-            found, structure = tree_flatten(result)
+            found = flattened((result,))
             # In PyTorch 2.11, an edge keeps a node written in Python alive by the node of a view,
             # which must be recorded, too.
             self._outputs = [_edge(t) for t in found if isinstance(t, Tensor)]
         results = [t.detach() if isinstance(t, Tensor) else t for t in found]
-        self.results = tree_unflatten(results, structure)
+        (self.results,) = rebuilt((result,), iter(results))
         del result, found
         self._refuse_others(anchor)
-        self.kept = Kept(self._saved(made), list(tensors_in(args)), list(tensors_in(results)))
+        returned = [t for t in results if isinstance(t, Tensor)]
+        self.kept = Kept(self._saved(made), given, returned)
         _histories[self.number] = self
+
+    @staticmethod
+    def _note_changed(inputs, wanted, leaves) -> None:
+        """Count changes of tensors that stand for arguments as changes of these."""
+        for n, tensor in zip(wanted, inputs, strict=True):
+            if tensor._version:
+                torch.autograd.graph.increment_version(leaves[n])
 
     def _saved(self, made) -> list[Tensor]:
         """Replace the tensors in slots by places; returns the tensors."""
@@ -164,9 +169,11 @@ class History:
                 )
 
     @property
-    def have_history(self) -> list[bool]:
-        """Whether each result depends on the arguments, for autograd."""
-        return [edge is not None for edge in self._outputs]
+    def without_history(self) -> list[int]:
+        """The numbers of the tensors among the results that do not depend on the arguments, for
+        autograd.
+        """
+        return [n for n, edge in enumerate(self._outputs) if edge is None]
 
     def executions(self):
         """Yield the execution of each launch that has a gradient, and its numbers."""
@@ -176,13 +183,21 @@ class History:
 
     # ------------------------------------------------------------------------- in graphs
 
-    def joined(self, device) -> list[Tensor]:
+    def joined(self, device, without) -> list[Tensor]:
         """Return what arguments and results do not contain of what is saved, for a graph.
 
         These are bytes on the device, bytes on the CPU, and a tensor that has the number as its
-        size.
+        size. In the graph, the results `without` a history have none.
         """
         self._refuse_hidden()
+        for n in without:
+            if self._outputs[n] is not None:
+                raise AutodiffError(
+                    f"result {n} of stub {named(self._op.stub)} depends on an argument that "
+                    "requires a gradient, and did not when the graph was made, where tensors have "
+                    "no memory. What a stub returns must not depend on chance, on what tensors "
+                    "contain, or on what changes outside of it"
+                )
         whole = self.kept.join(device, self._refuse)
         return [*whole, torch.empty((self.number, 0), device=device)]
 

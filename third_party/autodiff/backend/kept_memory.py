@@ -47,8 +47,11 @@ class Kept:
     """
 
     def __init__(self, tensors, given, results):
-        self._known = [(kind, n, t) for kind, ts in enumerate((given, results))
-                       for n, t in enumerate(ts)]  # fmt: skip
+        # What is known, by its storage.
+        self._known: dict = {}
+        for kind, known in enumerate((given, results)):
+            for n, tensor in enumerate(known):
+                self._known.setdefault(_storage(tensor), []).append((kind, n, tensor))
         self._layouts: dict[tuple[int, int], _Layout] = {}
         self.own: list[Tensor] = []
         self._joined: list[tuple[int, int]] | None = None
@@ -58,15 +61,18 @@ class Kept:
         self._parts: list = [None] * len(tensors)
         for place, tensor in enumerate(tensors):
             if _is_plain(tensor):
-                self._parts[place] = self._view(tensor)
+                storage = _storage(tensor)
+                self._parts[place] = self._view(tensor, self._known.get(storage, ()))
                 if self._parts[place] is None:
-                    groups.setdefault((_storage(tensor), tensor.dtype), []).append(place)
+                    groups.setdefault((storage, tensor.dtype), []).append(place)
             else:
                 self._parts[place] = self._add(_resolved(tensor)), None
-        for places in groups.values():
+        taken = {*self._known, *(_storage(t) for t in self.own)}
+        for (storage, _), places in groups.items():
             base = _base([tensors[place] for place in places])
             layouts = [_Layout.of(tensors[place], base) for place in places]
-            key = self._add(_copy(base) if self._is_shared(base) else base)
+            key = self._add(_copy(base) if storage in taken else base)
+            taken.add(storage)
             for place, layout in zip(places, layouts, strict=True):
                 self._parts[place] = key, layout
         kinds = [key for key, _ in self._parts]
@@ -75,21 +81,20 @@ class Kept:
         )
         self._known = None
 
-    def _is_shared(self, tensor: Tensor) -> bool:
-        """Whether a result of the operator already has a tensor's memory."""
-        known = [t for _, _, t in self._known] + self.own
-        return any(_storage(tensor) == _storage(t) for t in known)
-
-    def _view(self, tensor: Tensor):
-        """Return a tensor as a view of an argument or result, None if it is none."""
-        for kind, n, base in self._known:
+    def _view(self, tensor: Tensor, known):
+        """Return a tensor as a view of an argument or result that is `known` to have its storage,
+        None if it is none.
+        """
+        for kind, n, base in known:
             if not _is_plain(base) or base.dtype != tensor.dtype:
                 continue
-            if _storage(base) != _storage(tensor):
-                continue
-            own, layout = _Layout.of(base), _Layout.of(tensor, base)
+            own = self._layouts.get((kind, n)) or _Layout.of(base)
+            if tensor is base or _seen(tensor) == _seen(base):
+                self._layouts[kind, n] = own
+                return (kind, n), own
+            layout = _Layout.of(tensor, base)
             inside = layout.offset >= 0 and layout.offset + layout.extent <= own.extent
-            if layout == own or (inside and is_dense(own.shape, own.strides)):
+            if inside and is_dense(own.shape, own.strides):
                 self._layouts[kind, n] = own
                 return (kind, n), layout
         return None
@@ -150,7 +155,7 @@ class Kept:
                 return known[kind][n]
             if key not in bases:
                 bases[key] = _as_it_was(known[kind][n], self._layouts[key])
-            same = layout == self._layouts[key]
+            same = layout is self._layouts[key] or layout == self._layouts[key]
             return bases[key] if same else layout.seen_in(bases[key])
 
         return [tensor(*part) for part in self._parts]
@@ -205,6 +210,11 @@ def _is_plain(tensor: Tensor) -> bool:
 def _resolved(tensor: Tensor) -> Tensor:
     strided = tensor.layout is torch.strided
     return tensor.resolve_conj().resolve_neg() if strided else tensor
+
+
+def _seen(tensor: Tensor) -> tuple:
+    """Return which elements of its storage a tensor sees."""
+    return tensor.storage_offset(), tensor.shape, tensor.stride()
 
 
 def _storage(tensor: Tensor):

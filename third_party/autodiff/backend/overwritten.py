@@ -23,7 +23,7 @@ _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
 _FOREIGN = (sys.modules[__package__], torch)
 _OURS = tuple(os.path.dirname(module.__file__) + os.sep for module in _FOREIGN)
 # Notes of tensors that are gone are not found one by one.
-_MOST = 4096
+MOST_WRITES = 4096
 
 
 class Write(NamedTuple):
@@ -43,8 +43,9 @@ class Write(NamedTuple):
         )
 
 
-# By address, the fields of a `Write`: names, since a kernel's code goes with the kernel.
-_writes: dict[int, tuple] = {}
+# By address, the fields of a `Write`, those before the version as one: names, since a kernel's code
+# goes with the kernel.
+writes: dict[int, tuple] = {}
 # Whether the frames of a file are the user's.
 _is_user: dict[str, bool] = {}
 
@@ -53,15 +54,19 @@ def note(spec, arguments, leaves) -> None:
     """Note that a launch has written to some of its arguments."""
     # Every launch comes here: where it is, which takes longest, is for tensors written before.
     place, kernel, names = None, spec.name, spec.names
-    if len(_writes) > _MOST:
-        _writes.clear()
     for j in arguments:
         tensor = leaves[j]
         if isinstance(tensor, Tensor) and not tensor.is_inference():
-            version = tensor._version
-            if version > 1 and place is None:
+            if tensor._version > 1 and place is None:
                 place = _user_place()
-            _writes[tensor.data_ptr()] = (kernel, names[j], place, version)
+            note_write((kernel, names[j], place), tensor)
+
+
+def note_write(described: tuple, tensor: Tensor) -> None:
+    """Note that a launch has written to a tensor: its kernel, argument and place, if known."""
+    if len(writes) > MOST_WRITES:
+        writes.clear()
+    writes[tensor.data_ptr()] = described, tensor._version
 
 
 def _user_place():
@@ -82,8 +87,9 @@ def _last(storage, before: int, now: int) -> Write | None:
     """Return the last launch that wrote to some memory after a version."""
     begin = storage.data_ptr()
     inside = range(begin, begin + storage.nbytes())
-    writes = [Write(*write) for address, write in list(_writes.items()) if address in inside]
-    found = [write for write in writes if before < write.version <= now]
+    noted = [write for address, write in list(writes.items()) if address in inside]
+    found = [Write(*described, version) for described, version in noted]
+    found = [write for write in found if before < write.version <= now]
     return max(found, key=lambda write: write.version, default=None)
 
 
@@ -118,7 +124,7 @@ def _explained(ctx, message: str) -> AutodiffError:
             break
     what = " or ".join(map(repr, names)) or "that it reads"
     write = None if changed is None else _last(changed.untyped_storage(), expected, now)
-    by = write or "an operation of PyTorch, or a launch without a history, wrote to its memory"
+    by = write or "an operation of PyTorch, or a launch that is not seen, wrote to its memory"
     return AutodiffError(
         f"argument {what} of kernel {spec.name!r} has been {_CHANGED} since the launch, and the "
         f"backward reads it again: {by}. Give each launch a tensor of its own to write to, made "

@@ -22,15 +22,17 @@ from . import results, wrappers
 from .errors import AutodiffError
 from .library import native
 from .memory import extent, meet
+from .overwritten import MOST_WRITES, note_write, writes
 from .specialize import leaves_of, step
 from .target import described
+from .tracers import AUTOGRAD
 
 Tensor = torch.Tensor
 _ATTRIBUTE = "_autodiff_effects"
 # The launch function's arguments before those of the kernel.
 _BEFORE = 9
-_increment = torch._C._increment_version
-_AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
+# Increase the versions of tensors.
+increase = torch._C._increment_version
 # What a kernel loads and stores needs no derivative.
 _REQUEST = {"wanted": [], "cotangents": [], "scheduled": False, "assume": False, "save": False}
 
@@ -57,6 +59,7 @@ class Effects(NamedTuple):
     tuples or descriptors.
     """
 
+    kernel: str
     loaded: tuple[Pointer, ...]
     stored: tuple[Pointer, ...]
     places: tuple[int, ...] | None
@@ -93,62 +96,80 @@ def _derived(kernel) -> Effects | None:
     loaded, stored = (p for p, loads, _ in kinds if loads), tuple(p for p, _, s in kinds if s)
     flat = tuple([_BEFORE + p.path[0] for p in stored if len(p.path) == 1])
     places = flat if len(flat) == len(stored) else None
-    return Effects(tuple(loaded), stored, places, _BEFORE + len(names))
+    name = kernel.src.fn.__name__
+    return Effects(name, tuple(loaded), stored, places, _BEFORE + len(names))
 
 
 def watch() -> None:
     """See launches of all kernels from now on."""
     if wrappers.observer is None:
-        wrappers.observe(_launch)
+        wrappers.observe(_observed)
 
 
 def note(kernel, values) -> bool:
-    """Increase the versions of tensors that a launch of a compiled kernel has written; returns
-    whether these are known.
-    """
+    """Note what a launch of a compiled kernel has written; returns whether that is known."""
     effects = effects_of(kernel)
     if effects is None:
         return False
-    increase([pointer.tensor(values) for pointer in effects.stored])
+    _note_each(effects, effects.stored, values)
     return True
 
 
-def increase(written) -> None:
-    """Increase the versions of those that are tensors, and have one."""
-    _increment([t for t in written if isinstance(t, Tensor) and not t.is_inference()])
+def _note_each(effects: Effects, stored, values) -> None:
+    for pointer in stored:
+        tensor = pointer.tensor(values)
+        if tensor is not None and not tensor.is_inference():
+            increase((tensor,))
+            note_write((effects.kernel, pointer.name, None), tensor)
 
 
-def _launch(kernel, run, *args):
-    """Launch a compiled kernel as Triton does."""
-    effects = vars(kernel).get(_ATTRIBUTE, False)
-    if effects is False:
-        effects = effects_of(kernel)
-    if effects is None or not effects.stored or len(args) != effects.count:
-        return run(*args)
-    watched = results.watch()
-    if watched is not None and torch.is_grad_enabled():
-        # Below autograd, somebody else knows the history: a custom operator, say.
-        if not torch._C._dispatch_tls_is_dispatch_key_excluded(_AUTOGRAD):
-            _check(watched, kernel, effects, args[_BEFORE:])
-    run(*args)
-    if not args[0] * args[1] * args[2]:
-        return
-    if effects.places is None:
-        note(kernel, args[_BEFORE:])
-        return
-    written = [args[place] for place in effects.places]
-    if all([type(t) is Tensor for t in written]) and not torch.is_inference_mode_enabled():
+def _observed(kernel, run):
+    """Return a function that launches a compiled kernel as Triton's `run` does, and notes what it
+    writes.
+    """
+    effects = effects_of(kernel)
+    if effects is None or not effects.stored:
+        return run
+    # Every launch of the process comes here, so what is known before is done before.
+    count, places, of_thread = effects.count, effects.places or (), results.of_thread
+    notes = [(effects.kernel, pointer.name, None) for pointer in effects.stored]
+    pairs = tuple(zip(places, notes, strict=False))
+
+    def launch(*args):
+        if len(args) != count:
+            return run(*args)
+        if of_thread.watch is not None:
+            _look_at(of_thread.watch, kernel, effects, args[_BEFORE:])
+        run(*args)
+        if not (args[0] and args[1] and args[2]):
+            return
         try:
-            return _increment(written)
+            for place, described in pairs:
+                tensor = args[place]
+                increase((tensor,))
+                writes[tensor.data_ptr()] = described, tensor._version
         except RuntimeError:
-            # One was made in inference mode, and has no version.
-            pass
-    note(kernel, args[_BEFORE:])
+            # It is no tensor, or one of inference mode, which has no version.
+            _note_each(effects, effects.stored[places.index(place) :], args[_BEFORE:])
+            return
+        if effects.places is None:
+            _note_each(effects, effects.stored, args[_BEFORE:])
+        if len(writes) > MOST_WRITES:
+            writes.clear()
+
+    return launch
+
+
+def _look_at(watched, kernel, effects: Effects, values) -> None:
+    """Look at a launch in a stub."""
+    # Below autograd, somebody else knows the history: a custom operator, say.
+    if torch.is_grad_enabled() and not torch._C._dispatch_tls_is_dispatch_key_excluded(AUTOGRAD):
+        _check(watched, kernel, effects, values)
 
 
 def _check(watched, kernel, effects: Effects, values) -> None:
     """Raise if a launch in a stub changes a gradient without autograd's knowledge."""
-    name = kernel.src.fn.__name__
+    name = effects.kernel
     launch = (
         f"kernel {name!r} is launched in stub {watched.stub}, and not differentiated, for it is "
         "not the stub's first parameter"

@@ -8,7 +8,6 @@ wanted, `NAME_forward` runs the stub in its place, and returns what the gradient
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import threading
@@ -16,18 +15,18 @@ import typing
 
 import torch
 from torch._functorch import compile_utils
-from torch.utils._pytree import tree_leaves
 
 from . import plain_launches
 from .ambient import autocast, autocast_of, undrawn
 from .blame import refuse_transforms
+from .cached_graphs import distinguish
 from .errors import AutodiffError, KernelTypeError
 from .graph_backward import each_layout, room
 from .histories import Histories, History, placeholders
 from .places import named
 from .registered_node import Call, node
 from .stubs import innermost
-from .tensors import tensors_in
+from .tensors import flattened, tensors_in
 from .tracers import is_traced, outside_of_dynamo
 
 Tensor = torch.Tensor
@@ -107,7 +106,7 @@ class _Operator:
         self.forward.register_fake(self._fake)
         # An operator is one for the process: copies of a model have the same.
         self.forward.__deepcopy__ = lambda memo: self.forward
-        self._histories = Histories(name)
+        self._histories, self._node = Histories(name), node(repr(op))
         self._library = self._defined(name)
         if sharding is not None:
             sharding.register(self.forward)
@@ -137,13 +136,13 @@ class _Operator:
         arguments = arguments.strip()[:-1]
         results = results.strip()
         results = results[1:-1] if results.startswith("(") else results
-        own = "int[] {}, bool {}, str {}".format(*self._unused("wanted", "joined", "cast"))
+        own = "int[] {}, int[]? {}, str {}".format(*self._unused("wanted", "without", "cast"))
         parts = ", ".join(part for part in (own, arguments) if part)
         returned = ", ".join(part for part in (results, "Tensor[]") if part)
         tags = (*_TAGS, torch.Tag.dynamic_output_shape)
-        self._keeping = define(
-            "_forward", f"({parts}) -> ({returned})", self._keep, self._keep_fake, tags
-        )
+        keeping = f"({parts}) -> ({returned})"
+        self._keeping = define("_forward", keeping, self._keep, self._keep_fake, tags)
+        distinguish(self._op, name, keeping, _BACKWARD)
         self._backward = define("_backward", _BACKWARD, self._gradients, self._no_gradients, ())
         for key in ("AutogradCPU", "AutogradCUDA", "AutogradMeta"):
             library.impl(short, outside_of_dynamo(self._recorded), key)
@@ -159,7 +158,7 @@ class _Operator:
     def _recorded(self, *args, **kwargs):
         """Run the operator with autograd, if a gradient is wanted."""
         refuse_transforms(self.described, list(zip(self._names, args, strict=False)))
-        leaves = tree_leaves(args)
+        leaves = flattened(args)
         wanted = [n for n, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
         if not wanted or not torch.is_grad_enabled():
             cast = autocast_of(tensors_in(leaves))
@@ -167,10 +166,10 @@ class _Operator:
                 if not cast or not is_traced():
                     return self.forward._opoverload(*args, **kwargs)
                 # Graphs switch autocast off.
-                *results, _ = self._keeping([], True, cast, *args, **kwargs)
+                *results, _ = self._keeping([], [], cast, *args, **kwargs)
                 return results[0] if self._count == 1 else tuple(results)
-        call = Call(self, args, kwargs, wanted)
-        results = node(repr(self._op)).apply(call, *(leaves[n] for n in wanted))
+        call = Call(self, args, kwargs, leaves, wanted)
+        results = self._node.apply(call, *(leaves[n] for n in wanted))
         return call.restored(results)
 
     @property
@@ -178,13 +177,25 @@ class _Operator:
         """The operation, in words."""
         return f"operation {self._op.__name__!r}"
 
-    def keep(self, wanted, joined, *args, **kwargs):
-        """Call the operator that runs the stub and returns what the gradient needs, too."""
-        return self._keeping(wanted, joined, autocast_of(tensors_in(args)), *args, **kwargs)
+    def keep(self, wanted, without, *args, **kwargs):
+        """Call the operator that runs the stub and returns what the gradient needs, too.
+
+        In a graph, results `without` a history are known before; it is None elsewhere.
+        """
+        return self._keeping(wanted, without, autocast_of(tensors_in(args)), *args, **kwargs)
+
+    def without_history(self, wanted, args, kwargs) -> list[int]:
+        """Return the results that have no history in a graph, by number."""
+        from .traced_histories import without_history
+
+        return without_history(self._op, wanted, args, kwargs)
 
     def gradient(self, *given) -> list[Tensor]:
-        """Call the operator for gradients."""
-        return self._backward(*given)
+        """Call the operator for gradients; what it does, where nobody looks at operators."""
+        if torch.compiler.is_dynamo_compiling():
+            return self._backward(*given)
+        looked_at = torch._C._len_torch_dispatch_stack() or torch.autograd._profiler_enabled()
+        return self._backward(*given) if looked_at or is_traced() else self._gradients(*given)
 
     def history(self, number: int) -> History | None:
         """Return the history with a number, None if it is gone."""
@@ -202,19 +213,21 @@ class _Operator:
             yield name
 
     def _run(self, *args, **kwargs):
-        with torch.no_grad(), self._leaving_alone(args, kwargs):
+        before = self._versions(args, kwargs)
+        with torch.no_grad():
             self._op.kernel._launches.clear()
             result = self._stub(self._op.kernel, *args, **kwargs)
+        self._refuse_changed(before, args, kwargs)
         return self._checked(result, args, kwargs)
 
-    @contextlib.contextmanager
-    def _leaving_alone(self, args, kwargs):
-        """Raise if arguments change meanwhile."""
+    def _versions(self, args, kwargs) -> list[tuple[Tensor, int]]:
+        """Return the arguments with their versions, for `_refuse_changed`."""
         plain_launches.watch()
         # Tensors of inference_mode have no version.
-        given = [t for t in tensors_in((args, kwargs)) if not t.is_inference()]
-        before = [(t, t._version) for t in given]
-        yield
+        return [(t, t._version) for t in tensors_in((args, kwargs)) if not t.is_inference()]
+
+    def _refuse_changed(self, before, args, kwargs) -> None:
+        """Raise if an argument has another version than before."""
         for tensor, version in before:
             if tensor._version != version:
                 raise AutodiffError(
@@ -223,28 +236,29 @@ class _Operator:
                     "return that"
                 )
 
-    def _keep(self, wanted, joined, cast, /, *args, **kwargs):
+    def _keep(self, wanted, without, cast, /, *args, **kwargs):
         """Run the stub; returns its results, and what the gradient needs of this run."""
-        given = list(tensors_in(args))
+        given, joined = list(tensors_in(args)), without is not None
         with autocast(cast, given):
             if not wanted:
                 result = self._run(*args, **kwargs)
                 return *self._listed(result), placeholders(given) if joined else []
-            with self._leaving_alone(args, kwargs):
-                check = functools.partial(self._checked, args=args, kwargs=kwargs)
-                history = History(self._op, wanted, args, kwargs, check)
+            before = self._versions(args, kwargs)
+            check = functools.partial(self._checked, args=args, kwargs=kwargs)
+            history = History(self._op, wanted, args, kwargs, check)
+            self._refuse_changed(before, args, kwargs)
         if joined:
-            kept = history.joined(given[0].device)
+            kept = history.joined(given[0].device, without)
         else:
             kept = [*history.kept.take(), torch.empty((history.number, 0), device="cpu")]
         self._histories.add(history, is_known=not joined)
         return *self._listed(history.take()), kept
 
-    def _keep_fake(self, wanted, joined, cast, /, *args, **kwargs):
+    def _keep_fake(self, wanted, without, cast, /, *args, **kwargs):
         given = list(tensors_in(args))
         with autocast(cast, given):
             results = self._listed(self._fake(*args, **kwargs))
-        return *results, placeholders(given) if joined else []
+        return *results, [] if without is None else placeholders(given)
 
     def _listed(self, result) -> tuple:
         """Return the results one by one, as they are in the schema."""
@@ -260,9 +274,11 @@ class _Operator:
     def _checked(self, result, args, kwargs):
         """Return a result as it is; raises if it shares memory with anything else."""
         owners = {_storage(t): t for t in tensors_in((args, kwargs))}
+        own = set(owners)
         for tensor in tensors_in(result):
-            owner = owners.setdefault(_storage(tensor), tensor)
-            if owner is not tensor or any(owner is t for t in tensors_in((args, kwargs))):
+            key = _storage(tensor)
+            owner = owners.setdefault(key, tensor)
+            if owner is not tensor or key in own:
                 raise AutodiffError(
                     f"stub {named(self._stub)} returns memory of "
                     f"{self._which(owner, args, kwargs)}, which an operator must not: return a "

@@ -3,37 +3,70 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import torch
 from torch._guards import detect_fake_mode
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from .blame import is_batch, refuse_batch
 from .graph_backward import layouts_of
 from .once import refuse_second
-from .tensors import tensors_in
+from .tensors import flattened, rebuilt, tensors_in
 from .tracers import is_traced, outside_of_dynamo
 
 Tensor = torch.Tensor
+# What a trace replaces is of other types.
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+class _Layout(NamedTuple):
+    """What `layouts_of` asks a tensor."""
+
+    dtype: torch.dtype
+    device: torch.device
+    shape: torch.Size
+    strides: tuple
+
+    @classmethod
+    def of(cls, t: Tensor) -> _Layout:
+        return cls(t.dtype, t.device, t.shape, t.stride())
+
+    def stride(self):
+        return self.strides
+
+    def dim(self):
+        return len(self.shape)
+
+
+@functools.lru_cache(1024)
+def _layouts_of(*layouts):
+    return layouts_of(layouts)
 
 
 class Call:
     """A call of a registered operation from which gradients of the leaves `wanted` are wanted."""
 
-    def __init__(self, operator, args, kwargs, wanted):
+    def __init__(self, operator, args, kwargs, leaves, wanted):
         self.operator, self.args, self.kwargs, self.wanted = operator, args, kwargs, wanted
-        self._structure, self._others = None, ()
+        self._leaves, self._results = leaves, ()
 
     def run(self, ctx) -> tuple[Tensor, ...]:
         """Run the stub, and tell a node what its gradient needs; returns the tensors that are
         results.
         """
-        given = list(tensors_in(self.args))
-        joined = is_traced() or detect_fake_mode(given) is not None or given[0].is_meta
+        given = [leaf for leaf in self._leaves if isinstance(leaf, Tensor)]
+        joined = is_traced() or given[0].is_meta
+        if not joined and any(type(t) not in _PLAIN for t in given):
+            joined = detect_fake_mode(given) is not None
         shards = self.operator.shards(self.args, self.kwargs)
+        # The numbers of results without a history; None if only the run tells.
+        without = None
 
         def run(*args):
-            return self.operator.keep(self.wanted, joined, *args, **self.kwargs)
+            nonlocal without
+            if joined:
+                without = self.operator.without_history(self.wanted, args, self.kwargs)
+            return self.operator.keep(self.wanted, without, *args, **self.kwargs)
 
         if shards is None:
             local = self.args
@@ -48,6 +81,8 @@ class Call:
             ctx.number = numbered.shape[0]
             # The number alone keeps no history.
             ctx.history = self.operator.history(ctx.number)
+            if ctx.history:
+                without = ctx.history.without_history
         held = [list(tensors_in(local)), list(tensors_in(own))]
         if not joined:
             used = ctx.history.kept.used if ctx.history else ((), ())
@@ -55,22 +90,20 @@ class Call:
         ctx.counts = tuple(map(len, held))
         ctx.save_for_backward(*held[0], *held[1], *kept)
         ctx.operator, ctx.shards = self.operator, shards
-        leaves = tree_leaves(local)
-        ctx.layouts = layouts_of([leaves[n] for n in self.wanted])
-        leaves, self._structure = tree_flatten(results)
-        if ctx.number and ctx.history:
-            pairs = zip(tensors_in(leaves), ctx.history.have_history, strict=True)
-            ctx.mark_non_differentiable(*(t for t, has in pairs if not has))
-        self._others = [None if isinstance(value, Tensor) else value for value in leaves]
-        self._are_tensors = [isinstance(value, Tensor) for value in leaves]
-        return tuple(value for value in leaves if isinstance(value, Tensor))
+        leaves = self._leaves if local is self.args else flattened(local)
+        wanted = [leaves[n] for n in self.wanted]
+        ctx.layouts = layouts_of(wanted) if joined else _layouts_of(*map(_Layout.of, wanted))
+        self._results = results
+        tensors = [value for value in flattened(results) if isinstance(value, Tensor)]
+        if without:
+            ctx.mark_non_differentiable(*(tensors[n] for n in without))
+        return tuple(tensors)
 
     def restored(self, tensors):
         """Return the results as the operator returns them, with the tensors of a node."""
-        tensors = iter(tensors)
-        pairs = zip(self._are_tensors, self._others, strict=True)
-        leaves = [next(tensors) if is_tensor else other for is_tensor, other in pairs]
-        results = tree_unflatten(leaves, self._structure)
+        tensors, leaves = iter(tensors), flattened(self._results)
+        restored = (next(tensors) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
+        results = rebuilt(self._results, restored)
         return results[0] if len(results) == 1 else tuple(results)
 
 

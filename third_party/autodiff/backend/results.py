@@ -24,7 +24,7 @@ class _Thread(threading.local):
     watch: Watch | None = None
 
 
-_thread = _Thread()
+of_thread = _Thread()
 
 
 class Witness:
@@ -51,28 +51,23 @@ class Witness:
 
 def witness(execution) -> Witness | None:
     """Return the witness of a launch; None outside of stubs."""
-    if _thread.watch is None:
+    if of_thread.watch is None:
         return None
     found = Witness(execution)
-    _thread.watch.witnesses.append(found)
+    of_thread.watch.witnesses.append(found)
     return found
-
-
-def watch() -> Watch | None:
-    """Return what observes the stub that runs in this thread; None if there is none."""
-    return _thread.watch
 
 
 def note_wanted() -> None:
     """Note that a kernel is launched with a tensor whose gradient may be wanted."""
-    if _thread.watch is not None:
-        _thread.watch.was_wanted = True
+    if of_thread.watch is not None:
+        of_thread.watch.was_wanted = True
 
 
 def note_without_history(tensors) -> None:
     """Note tensors that a launch with a node has written, and that no gradient comes from."""
-    if _thread.watch is not None:
-        _thread.watch.without_history += tensors
+    if of_thread.watch is not None:
+        of_thread.watch.without_history += tensors
 
 
 class Watch:
@@ -95,11 +90,11 @@ class Watch:
 
     def __enter__(self):
         self.witnesses, self.was_wanted, self.without_history = [], False, []
-        self._before, _thread.watch = _thread.watch, self
+        self._before, of_thread.watch = of_thread.watch, self
         return self
 
     def __exit__(self, *_):
-        _thread.watch = self._before
+        of_thread.watch = self._before
         if self._before is not None:
             self._before.witnesses += self.witnesses
             self._before.was_wanted |= self.was_wanted

@@ -18,11 +18,11 @@ from .overwritten import note as note_writes
 from .overwritten import saved_tensors
 from .results import note_without_history, witness
 from .state import KernelState
-from .tracers import outside_of_dynamo, refuse_proxy
+from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
 
 Tensor = torch.Tensor
 # What records histories, and views.
-_RECORDING = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
+_RECORDING = (AUTOGRAD, torch._C.DispatchKey.ADInplaceOrView)
 
 
 class _Call:
@@ -181,7 +181,10 @@ def launch_plainly(resolved, options) -> None:
         state = KernelState.known(resolved.kernel, options)
         if state is not None and state.outputs:
             leaves = state.spec.flatten(resolved.values)
-            plain_launches.increase([leaves[j] for j in state.outputs])
+            written = (leaves[j] for j in state.outputs)
+            plain_launches.increase(
+                [t for t in written if isinstance(t, Tensor) and not t.is_inference()]
+            )
 
 
 def prepare(resolved, options):

@@ -27,6 +27,29 @@ def tensors_in(value):
         yield from tensors_in(tuple(value.values()))
 
 
+def flattened(values) -> list:
+    """Return what is in nested lists and tuples.
+
+    Operators take no other containers; PyTorch's `tree_flatten` takes longer, and leaves garbage.
+    """
+    found: list = []
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            found += flattened(value)
+        else:
+            found.append(value)
+    return found
+
+
+def rebuilt(values, leaves):
+    """Return nested lists and tuples like others, with the following of an iterator's `leaves`."""
+    parts = [
+        rebuilt(value, leaves) if isinstance(value, (tuple, list)) else next(leaves)
+        for value in values
+    ]
+    return parts if isinstance(values, list) else tuple(parts)
+
+
 def describe(tensor: Tensor) -> str:
     """Describe a tensor in a few words, for messages."""
     layout = "" if tensor.layout is torch.strided else f" {str(tensor.layout)[6:]}"

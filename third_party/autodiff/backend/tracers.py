@@ -20,6 +20,8 @@ _MODES = {
     torch._C._TorchDispatchModeKey.FUNCTIONAL: "AOTAutograd, or another functionalization",
     torch._C._TorchDispatchModeKey.FAKE: "a FakeTensorMode",
 }
+# Excluded below autograd, where nothing has a history.
+AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
 _PRE_DISPATCH = torch._C.DispatchKey.PreDispatch
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
 _frames = torch._C._dynamo.eval_frame

@@ -145,16 +145,19 @@ def prepare(wrappers, function) -> None:
 
 
 _plain_run = CompiledKernel.run
-# A function that launches a compiled kernel in place of Triton's, which it gets, too; or None.
+# Makes a launch function of a compiled kernel in place of Triton's, which it gets, too; or None.
 observer = None
+_OBSERVED = "_autodiff_observed"
 # Where Triton launches kernels. Other code (Inductor) keeps the launch function that it gets.
 _LAUNCHING = ("triton.runtime.jit", "triton.compiler.compiler")
 
 
-def observe(function) -> None:
-    """Let a function see all launches by Triton's code that no handler takes."""
+def observe(make) -> None:
+    """Let all launches by Triton's code that no handler takes go through `make(kernel, run)`, which
+    is called once for each compiled kernel.
+    """
     global observer
-    observer = function
+    observer = make
     CompiledKernel.run = _run
 
 
@@ -163,10 +166,12 @@ def _run(kernel):
     """Return the launch function of a compiled kernel; replaces the property of Triton's class."""
     if _thread.handle is not None:
         return functools.partial(_launch, kernel)
-    run = _plain_run.fget(kernel)
     if observer is None or sys._getframe(1).f_globals.get("__name__") not in _LAUNCHING:
-        return run
-    return functools.partial(observer, kernel, run)
+        return _plain_run.fget(kernel)
+    known = kernel.__dict__.get(_OBSERVED)
+    if known is None:
+        known = kernel.__dict__[_OBSERVED] = observer(kernel, _plain_run.fget(kernel))
+    return known
 
 
 def _launch(kernel, gx, gy, gz, stream, function, packed, metadata, enter, leave, *values):
