@@ -108,9 +108,8 @@ void MarkStates::mark(scf::ForOp loop, unsigned index,
       LinearForm::of(carried, {}, ScalarExpr::From::Memory))
     return;
   for (StoredState state : findStoredStates(loop, index)) {
-    Type stored = getElementTypeOrSelf(state.store.getValue());
     if (state.store->hasAttr(kStateAttr) ||
-        !copies.mayStandIn(carried, carried, stored) ||
+        !copies.mayStandIn(carried, carried, state.store) ||
         (!keepsToMask(loop, index, state.store) &&
          !mutation::isMade("states:read where a mask left them out")) ||
         !findPlace(loop, state.store.getPtr()))
