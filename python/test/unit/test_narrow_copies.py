@@ -96,6 +96,47 @@ def test_results_of_functions(device, dtype, stored, how, request):
         assert may_be_read or "reads back: y_ptr" not in op.explain(), op.explain()
 
 
+MEANS = ("mean", "reciprocal", "guarded", "sink")
+NO_MEANS = ("scaled", "scaled sum", "scaled values", "other weights", "used")
+
+
+@pytest.mark.parametrize(
+    "how, dtype, stored",
+    [
+        *((how, torch.float16, torch.float16) for how in (*MEANS, *NO_MEANS)),
+        ("mean", torch.float32, torch.float16),
+        ("mean", torch.bfloat16, torch.bfloat16),
+        ("used", torch.bfloat16, torch.bfloat16),
+    ],
+    ids=str,
+)
+def test_means(device, dtype, stored, how, request):
+    """Only a mean has the range of half precision, and only its own gradient is rounded, too."""
+    op = differentiated(narrow_copies.mean_kernel, narrow_copies.mean)
+    for gain in (2.0**14, 2.0**-18) if how.startswith("scaled") else (1.0,):
+        scale = min(1.0, 2.0**6 / gain)
+        q, k = (random_tensor(n, 16, device=device, dtype=dtype) for n in (32, 40))
+        v = random_tensor(40, 16, device=device, dtype=dtype, scale=scale)
+        # Gradients have the size of what half precision resolves.
+        size = 2.0**13 if gain < 1 else 1.0
+        count = 2 if how == "used" else 1
+        upstreams = [size * torch.randn(32, 16, device=device).to(stored) for _ in range(count)]
+        inputs = (q, k, v, how, stored, gain)
+        assert_gradients_close(op, narrow_copies.mean_reference, inputs, upstreams, roundings=64)
+    if stored == torch.float16 and not request.config.getoption("--forward-only"):
+        is_read = "reads back: y_ptr" in op.explain()
+        assert is_read == (dtype == stored and how in MEANS), op.explain()
+
+
+@backward
+def test_means_in_bfloat16(device):
+    """What half precision does not hold is in the range of bfloat16."""
+    for how in MEANS:
+        op = differentiated(narrow_copies.mean_kernel, narrow_copies.mean)
+        inputs = [random_tensor(32, 16, device=device, dtype=torch.bfloat16) for _ in range(3)]
+        assert "reads back: y_ptr" in _explained(op, *inputs, how, torch.bfloat16)
+
+
 @backward
 def test_which_states_are_read_back(device):
     """Rounded to bfloat16 they are factors of gradients that are rounded to it, too."""
