@@ -231,6 +231,8 @@ def mean_kernel(
         new = tl.maximum(m, tl.max(scores, 1))
         p, old = tl.exp(scores - new[:, None]), tl.exp(m - new)
         m = new
+        if HOW == "signed":
+            p = tl.where((columns % 4 == 0)[None, :], -0.25 * p, p)
         total *= old
         if HOW == "other weights":
             total += 0.01 * tl.sum(p, 1)
@@ -270,6 +272,8 @@ def mean_reference(q, k, v, how, stored, gain=1.0):
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     scores = 0.3 * (q.to(wide) @ k.to(wide).mT)
     p, v = scores.exp(), v.to(wide)
+    if how == "signed":
+        p = torch.where(torch.arange(len(k), device=k.device) % 4 == 0, -0.25 * p, p)
     total = p.sum(1, keepdim=True)
     if how == "sink":
         total = total + 1

@@ -97,7 +97,7 @@ def test_results_of_functions(device, dtype, stored, how, request):
 
 
 MEANS = ("mean", "reciprocal", "guarded", "sink")
-NO_MEANS = ("scaled", "scaled sum", "scaled values", "other weights", "used")
+NO_MEANS = ("scaled", "scaled sum", "scaled values", "other weights", "signed", "used")
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,18 @@ def test_which_states_are_read_back(device):
             is_read = stored == torch.float32 or dtype == stored == torch.bfloat16
             assert ("reads back: h_ptr" in text) == is_read, text
             assert ("taped: " in text) != is_read, text
+
+
+@backward
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_states_of_gradients_that_are_asked_for(device, is_wanted):
+    """A gradient in float32 needs more than a state in bfloat16, if it is asked for."""
+    op = differentiated(narrow_copies.recurrence_kernel, narrow_copies.recurrence)
+    a = _positive(12, 20, device=device, dtype=torch.bfloat16)
+    x = _positive(12, 20, device=device).detach().requires_grad_(is_wanted)
+    _with_states(a, x, torch.bfloat16, op=op).sum().backward()
+    text = _explained(op, a, x, torch.bfloat16, both=True)
+    assert ("reads back: h_ptr" in text) != is_wanted, text
 
 
 @backward
