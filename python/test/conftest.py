@@ -16,9 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
 sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
+import levels  # noqa: E402
 import looking  # noqa: E402
 
 OBSERVER = looking.Observer()
+COMMIT = levels.commit()
 
 
 def pytest_addoption(parser):
@@ -69,6 +71,13 @@ def _looks(item) -> bool:
     they may be kept until its end.
     """
     return not {"monkeypatch", "guarded", "unobserved"} & {*item._fixtureinfo.argnames}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Have LLVM take the level for a test: for what its fixtures compile, too."""
+    if not item.config.getoption("--forward-only"):
+        levels.use(levels.of(item.path.name, item.nodeid, COMMIT))
 
 
 @pytest.fixture

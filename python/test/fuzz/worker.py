@@ -3,7 +3,8 @@
 Reads requests from standard input, one JSON list a line, and answers each request with a line. A
 request has a `name` and a `point` (the seed of the inputs), names the `seed` of a program or holds
 the `program`, and says what else is to be done: `types` (see `precision.TYPES`), a `device`,
-kinds to do `without`, a `factor` by which to falsify a gradient.
+kinds to do `without`, a `factor` by which to falsify a gradient, whether to `look`, and LLVM's
+`level`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 from unittest import mock
+
+import levels
 
 from .differences import Verdict
 from .generate import module, program_of
@@ -54,6 +57,7 @@ def subjects(requests: list[dict], folder: Path):
             request["point"],
             request.get("factor", 1.0),
             frozenset(request.get("without", ())),
+            request.get("look", True),
         )
 
 
@@ -75,6 +79,7 @@ def answer(requests: list[dict], folder: Path):
     """Yield what came of each program."""
     for subject, request in zip(subjects(requests, folder), requests, strict=True):
         begin = time.process_time()
+        levels.use(request.get("level", levels.USUAL))
         verdict = judged(subject, request, folder)
         yield {
             "status": verdict.status,

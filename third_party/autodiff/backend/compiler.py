@@ -68,10 +68,11 @@ class CPUBackend(BaseBackend):
 
     def parse_options(self, opts: dict) -> CPUOptions:
         # Making the class takes half as long as all that Triton imports of this package.
-        from .cpu_options import CPUOptions
+        from .cpu_options import CPUOptions, default_level
 
         known = CPUOptions.__dataclass_fields__
         args = {name: opts[name] for name in known if opts.get(name) is not None}
+        args.setdefault("opt_level", default_level())
         args["arch"] = self.target.arch
         return CPUOptions(**args)
 
