@@ -67,6 +67,8 @@ class Subject:
         trial = Trial(
             self.program, self.kernel, self.stub, *self.noisy, TYPES[self.types], self.device,
             check.poisoned, check.upstream,
+            # The truth is what was compared with differences, where that was the noisy form.
+            None if self.device == "cpu" else check.request,
         )  # fmt: skip
         found = trial.verdict(on_cpu, self.factor)
         return Verdict(found.status, found.reason, verdict.vanishes, verdict.schedules)
