@@ -18,10 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
 import launched  # noqa: E402
+import levels  # noqa: E402
 import looking  # noqa: E402
 
 OBSERVER = looking.Observer()
 NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
+COMMIT = levels.commit()
 _CASES = itertools.count()
 
 
@@ -91,7 +93,10 @@ def unobserved():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Leave out what a run with another Triton has shown."""
+    """Leave out what a run with another Triton has shown, and choose LLVM's level for a test."""
+    if not item.config.getoption("--forward-only"):
+        # For what fixtures compile, too.
+        levels.use(levels.of(item.path.name, item.nodeid, COMMIT))
     others = item.config.stash.get(OTHERS, None)
     if others is None or item.get_closest_marker("every_triton") or not others.ran(item.nodeid):
         return

@@ -8,6 +8,8 @@ python -m fuzz.campaign --kind "edge before a view" --seed 3
 python -m fuzz.campaign 4000 --device cuda --types float64 --kind "product of T"
 python -m fuzz.campaign --report build/fuzz
 
+One program in ten is looked at, and another one compiled as users' kernels are (LLVM's level 2). The
+others are not looked at, and compiled at level 0: `--look 1` and `--level 2` are for all.
 Each result is a line of a file in the output folder, which a shard that was cut off goes on with.
 Kinds of programs that are known to fail can be left out with `--without`.
 """
@@ -24,6 +26,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import levels
+
 from .differences import POISON, UNSEEN
 from .generate import program_of
 from .pool import Worker, run
@@ -39,8 +43,24 @@ TURNS = {
     "cuda": ("bfloat16", "float16", "tf32", "bfloat16", "float16", "tf32", "float32", "float64"),
     "cpu": ("bfloat16", None, None, "float16", None, None, "float32", None, None),
 }
+# Of so many programs, one is looked at (`--look`).
+LOOK = 10
 # Of a result, what is kept in the output folder.
 KEPT = ("number", "status", "reason", "types", "schedules", "features", "seconds")
+
+
+def is_one_of(count: int, number: int) -> bool:
+    """Return whether a program is the one of `count` that is chosen.
+
+    Other choices are made by remainders of numbers: this one goes through all of them.
+    """
+    return number % count == number // count % count
+
+
+def level_of(number: int) -> int:
+    """Return LLVM's level for a program; one that is looked at has the fast one."""
+    is_usual = is_one_of(levels.EACH, number + levels.EACH // 2)
+    return levels.USUAL if is_usual else levels.FAST
 
 
 def requests_of(options, numbers) -> list[dict]:
@@ -58,6 +78,8 @@ def requests_of(options, numbers) -> list[dict]:
             "device": options.device,
             "on_gpu": options.on_gpu,
             "without": options.without,
+            "look": options.look > 0 and is_one_of(options.look, n),
+            "level": level_of(n) if options.level is None else options.level,
         }
         for n in numbers
     ]
@@ -157,6 +179,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--types", choices=TYPES, help="the types of all programs")
     parser.add_argument("--without", action="append", default=[], help="a kind to leave out")
     parser.add_argument("--kind", action="append", help="only programs that have one of these")
+    parser.add_argument("--look", type=int, default=LOOK, metavar="N", help="look at one in N")
+    parser.add_argument("--level", type=int, choices=[0, 1, 2], help="LLVM's, on the CPU")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each failure")
     parser.add_argument("--most", type=int, default=6, help="how many failures are made small")
     options = parser.parse_args()

@@ -34,6 +34,8 @@ class Subject:
     factor: float = 1.0
     # What is not looked for, of `differences.POISON`.
     without: frozenset[str] = frozenset()
+    # Whether to look at how it is derived.
+    look: bool = True
 
     def in_float64(self, seed: int) -> tuple[Check, Verdict]:
         """Compare with finite differences; for a GPU, the program that has noise stands for it.
@@ -51,7 +53,7 @@ class Subject:
         with on_cpu():
             elsewhere = self.device != "cpu"
             check = Check(self.program, kernel, stub, seed, factor, rounded, elements, elsewhere)
-            return check, check.verdict(self.passing_nan, self.without)
+            return check, check.verdict(self.passing_nan, self.without, self.look)
 
     def verdict(self) -> Verdict:
         """Check at a random point, and at others if nothing can be said there."""
@@ -65,6 +67,8 @@ class Subject:
         trial = Trial(
             self.program, self.kernel, self.stub, *self.noisy, TYPES[self.types], self.device,
             check.poisoned, check.upstream,
+            # The truth is what was compared with differences, where that was the noisy form.
+            None if self.device == "cpu" else check.request,
         )  # fmt: skip
         found = trial.verdict(on_cpu, self.factor)
         return Verdict(found.status, found.reason, verdict.vanishes, verdict.schedules)

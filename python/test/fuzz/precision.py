@@ -86,12 +86,17 @@ TYPES = {
 class Trial:
     """A program in some types on a device, and its noisy form in float64, at one point."""
 
-    def __init__(self, program, kernel, stub, noisy, noisy_stub, types, device, point, upstream):
-        self.program, self.types, self.device = program, types, device
+    def __init__(
+        self, program, kernel, stub, noisy, noisy_stub, types, device, point, upstream, request=None
+    ):
+        """`request` is what the backward in float64 is asked for."""
+        self.program, self.types, self.device, self.request = program, types, device, request
         self.kernel, self.stub, self.noisy, self.noisy_stub = kernel, stub, noisy, noisy_stub
         self.point, self.upstream = types.held(program, point), upstream
 
-    def run(self, kernel, stub, values, options, upstream=None) -> dict[str, torch.Tensor]:
+    def run(
+        self, kernel, stub, values, options, upstream=None, request=None
+    ) -> dict[str, torch.Tensor]:
         """Return outputs and gradients, by what they are called in reports."""
         from triton.backends.autodiff import autodiff
 
@@ -104,7 +109,8 @@ class Trial:
             return outputs
 
         upstream = self.upstream if upstream is None else upstream
-        gradients = gradients_of(autodiff(kernel, kept), self.program, values, upstream)
+        op = autodiff(kernel, kept, **request or {})
+        gradients = gradients_of(op, self.program, values, upstream)
         return found | {f"gradient of {name}": g for name, g in gradients.items()}
 
     def values(self) -> Tensors:
@@ -127,7 +133,8 @@ class Trial:
 
     def true(self, noise=QUIET, upstream=None) -> dict[str, torch.Tensor]:
         """Return what it computes in float64 on the CPU, with some noise."""
-        return self.run(self.noisy, self.noisy_stub, self.point, {"noise": noise}, upstream)
+        noisy, options = (self.noisy, self.noisy_stub), {"noise": noise}
+        return self.run(*noisy, self.point, options, upstream, self.request)
 
     def moved(self, first: int, count: int) -> list[dict[str, torch.Tensor]]:
         """Return what it computes with noise of several samples.

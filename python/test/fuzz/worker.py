@@ -3,11 +3,13 @@
 Reads requests from standard input, one JSON list a line, and answers each request with a line. A
 request has a `name` and a `point` (the seed of the inputs), names the `seed` of a program or holds
 the `program`, and says what else is to be done: `types` (see `precision.TYPES`), a `device`,
-kinds to do `without`, a `factor` by which to falsify a gradient.
+kinds to do `without`, a `factor` by which to falsify a gradient, whether to `look`, and LLVM's
+`level`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -15,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 from unittest import mock
+
+import levels
 
 from .differences import Verdict
 from .generate import module, program_of
@@ -54,7 +58,17 @@ def subjects(requests: list[dict], folder: Path):
             request["point"],
             request.get("factor", 1.0),
             frozenset(request.get("without", ())),
+            request.get("look", True),
         )
+
+
+def nothing_ahead():
+    """Have no backward compiled that only may be needed: for a program of several outputs, it often
+    is not.
+    """
+    from triton.backends.autodiff.execution import Execution
+
+    return mock.patch.object(Execution, "_compile_ahead", lambda execution: None)
 
 
 def judged(subject: Subject, request: dict, folder: Path) -> Verdict:
@@ -75,7 +89,9 @@ def answer(requests: list[dict], folder: Path):
     """Yield what came of each program."""
     for subject, request in zip(subjects(requests, folder), requests, strict=True):
         begin = time.process_time()
-        verdict = judged(subject, request, folder)
+        levels.use(request.get("level", levels.USUAL))
+        with contextlib.nullcontext() if subject.look else nothing_ahead():
+            verdict = judged(subject, request, folder)
         yield {
             "status": verdict.status,
             "reason": verdict.reason,

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import levels
 import pytest
 import torch
 import triton
@@ -43,6 +44,7 @@ def worker():
 
 def _checked(worker, program, **options):
     request = {"name": program.name, "program": dataclasses.asdict(program), "point": 0}
+    request["level"] = int(os.environ.get(levels.VARIABLE, levels.USUAL))
     return next(worker.check([request | options]))
 
 
@@ -151,6 +153,7 @@ def test_wrong_gradients_are_caught(worker, first):
 
 def _subject(tmp_path, program, types, **options) -> Subject:
     request = {"name": program.name, "program": dataclasses.asdict(program), "point": 0}
+    request["level"] = int(os.environ.get(levels.VARIABLE, levels.USUAL))
     return next(subjects([request | {"types": types} | options], tmp_path))
 
 

@@ -68,10 +68,11 @@ class CPUBackend(BaseBackend):
 
     def parse_options(self, opts: dict) -> CPUOptions:
         # Making the class takes half as long as all that Triton imports of this package.
-        from .cpu_options import CPUOptions
+        from .cpu_options import CPUOptions, default_level
 
         known = CPUOptions.__dataclass_fields__
         args = {name: opts[name] for name in known if opts.get(name) is not None}
+        args.setdefault("opt_level", default_level())
         args["arch"] = self.target.arch
         return CPUOptions(**args)
 
@@ -114,8 +115,8 @@ class CPUBackend(BaseBackend):
     @staticmethod
     def make_object(module, metadata, options) -> bytes:
         """Compile TTIR for this machine."""
+        from . import cpu_objects
         from .effects import refuse_results
-        from .library import native
         from .waiting import work
 
         text = str(module)
@@ -127,7 +128,7 @@ class CPUBackend(BaseBackend):
         choices = {"opt_level": options.opt_level}
         kernels = re.findall(r"tt\.func public @(\w+)", text)
         with work(f"compiling kernel {', '.join(map(repr, kernels))} for the CPU"):
-            code, description = native().compile_cpu(text, json.dumps(choices))
+            code, description = cpu_objects.compiled(module, text, json.dumps(choices))
         metadata["name"] = json.loads(description)["symbol"]
         metadata["shared"] = 0
         return code

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 
 from .compiler import TARGET
+
+
+LEVELS = range(3)
+_LEVEL = "TRITON_AUTODIFF_CPU_LEVEL"
+
+
+def default_level() -> int:
+    """Return the level at which kernels are compiled that are given none."""
+    text = os.environ.get(_LEVEL, "2")
+    if text not in map(str, LEVELS):
+        raise ValueError(f"{_LEVEL} is {text!r}, and has to be 0, 1 or 2")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -41,9 +54,12 @@ class CPUOptions:
     sanitize_overflow: bool = True
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
+    # Of LLVM's optimizer and code generator; see `default_level`.
     opt_level: int = 2
 
     def __post_init__(self):
+        if self.opt_level not in LEVELS:
+            raise ValueError(f"opt_level is {self.opt_level!r}, and has to be 0, 1 or 2")
         libraries = self.extern_libs or ()
         if isinstance(libraries, dict):
             libraries = tuple(libraries.items())

@@ -44,6 +44,7 @@ _INHERITED = (
     "enable_fp_fusion",
     "default_dot_input_precision",
     "debug",
+    "opt_level",
     "waves_per_eu",
     "matrix_instr_nonkdim",
     "kpack",

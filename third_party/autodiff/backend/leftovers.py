@@ -19,6 +19,7 @@ _NAMED = {
     "plans": re.compile(r".*\.plan\.json"),
     "measurements": re.compile(r".*\.tuning\.json"),
     "generated kernels": re.compile(r"[0-9a-f]{64}\.accepted\.ttir"),
+    "objects for the CPU": re.compile(r".*\.cpu_object"),
     "kernels assembled anew": re.compile(r"[0-9a-f]{64}\.assembled\.cubin"),
 }
 _TEXTS = (".ttir", ".ttgir")

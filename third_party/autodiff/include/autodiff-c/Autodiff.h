@@ -67,7 +67,8 @@ TAD_API bool tadLaunchCpu(TadKernel *kernel, uint32_t gx, uint32_t gy,
                           uint32_t gz, void **args, uint32_t threads,
                           TadSink onError, void *user);
 
-/// Release and content hash of this library, for cache keys.
+/// Release and content hash of this library, for cache keys; and, behind the
+/// last dot, a hash of the code that makes objects of kernels for the CPU.
 TAD_API const char *tadVersion(void);
 
 /// The table of differentiation rules, for the documentation.

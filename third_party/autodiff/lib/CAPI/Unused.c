@@ -25,9 +25,6 @@
 UNUSED("_ZN4llvm16X86TargetMachine20buildCodeGenPipelineERNS_11PassManagerINS_6ModuleENS_15AnalysisManagerIS2_JEEEJEEERNS_17raw_pwrite_streamEPS7_NS_15CodeGenFileTypeERKNS_19CGPassBuilderOptionEPNS_28PassInstrumentationCallbacksE");
 UNUSED("_ZN4llvm16X86TargetMachine28registerPassBuilderCallbacksERNS_11PassBuilderE");
 
-/* Instruction selection without optimization. */
-UNUSED("_ZN4llvm3X8614createFastISelERNS_20FunctionLoweringInfoEPKNS_17TargetLibraryInfoE");
-
 /* Debug information and exceptions of other systems; kernels have neither. */
 UNUSED("_ZN4llvm10DwarfDebugC1EPNS_10AsmPrinterE");
 UNUSED("_ZN4llvm13CodeViewDebugC1EPNS_10AsmPrinterE");

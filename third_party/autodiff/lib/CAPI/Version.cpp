@@ -11,6 +11,9 @@
 
 using namespace llvm;
 
+/// Of the CPU backend's object files (cmake/code_hash.py).
+extern "C" const char tadCpuCode[];
+
 namespace {
 struct Search {
   uintptr_t address;
@@ -57,7 +60,7 @@ const char *tadVersion(void) {
   static const std::string version = [] {
     Search search{reinterpret_cast<uintptr_t>(&tadVersion), ""};
     dl_iterate_phdr(findBuildId, &search);
-    return std::string(TAD_RELEASE "+") + search.buildId;
+    return std::string(TAD_RELEASE "+") + search.buildId + "." + tadCpuCode;
   }();
   return version.c_str();
 }

@@ -53,10 +53,12 @@ cpu::createHostTarget(const CompileOptions &options, std::string &error) {
   // Every operation is rounded by itself: fusing products into sums would
   // differ from kernel to kernel.
   targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  // Level 0 is the fast instruction selection.
+  auto level = options.optLevel ? llvm::CodeGenOptLevel::Default
+                                : llvm::CodeGenOptLevel::None;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, llvm::sys::getHostCPUName(), features, targetOptions,
-      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default,
-      /*JIT=*/true));
+      llvm::Reloc::PIC_, std::nullopt, level, /*JIT=*/true));
 }
 
 std::pair<unsigned, unsigned> cpu::getVectorRegisters() {

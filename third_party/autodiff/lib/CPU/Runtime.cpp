@@ -49,14 +49,28 @@ static void printInt(ProgramContext *context, const char *prefix,
   std::fflush(stdout);
 }
 
-/// Rounds to nearest even. On processors without bf16, LLVM computes with f32,
-/// and libgcc only has this function from version 13 on.
-static __bf16 truncToBFloat16(float value) {
+static float widenBFloat16(uint16_t bits) {
+  return llvm::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+/// Rounds to nearest even; subnormal numbers stay, as they do in compiled code
+/// (Numerics.cpp).
+static uint16_t roundToBFloat16(float value) {
   uint32_t bits = llvm::bit_cast<uint32_t>(value);
   uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
   uint32_t quiet = bits | 0x400000;
-  uint16_t upper = (value != value ? quiet : rounded) >> 16;
-  return llvm::bit_cast<__bf16>(upper);
+  return (value != value ? quiet : rounded) >> 16;
+}
+
+/// Adds to a bf16 in memory, and returns the bits that were there.
+static uint16_t addBFloat16(uint16_t *place, uint16_t summand) {
+  uint16_t old = __atomic_load_n(place, __ATOMIC_RELAXED);
+  uint16_t sum;
+  do
+    sum = roundToBFloat16(widenBFloat16(old) + widenBFloat16(summand));
+  while (!__atomic_compare_exchange_n(place, &old, sum, /*weak=*/true,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  return old;
 }
 
 llvm::ArrayRef<RuntimeFunction> mlir::autodiff::cpu::getRuntimeFunctions() {
@@ -65,7 +79,7 @@ llvm::ArrayRef<RuntimeFunction> mlir::autodiff::cpu::getRuntimeFunctions() {
       {"tad_cpu_print_text", reinterpret_cast<void *>(printText)},
       {"tad_cpu_print_float", reinterpret_cast<void *>(printFloat)},
       {"tad_cpu_print_int", reinterpret_cast<void *>(printInt)},
-      {"__truncsfbf2", reinterpret_cast<void *>(truncToBFloat16)},
+      {"tad_cpu_add_bf16", reinterpret_cast<void *>(addBFloat16)},
   };
   return functions;
 }

@@ -41,6 +41,19 @@ def SplitKernels : Pass<"cpu-split-kernels", "::mlir::ModuleOp"> {
   ];
 }
 
+def IntegerBFloats : Pass<"cpu-integer-bfloats", "::mlir::ModuleOp"> {
+  let summary = "Hold bf16 numbers as integers of their bits";
+  let description = [{
+    Conversions from and to bf16 are integer arithmetic already
+    (`triton-to-linalg`); what is left only moves bits. LLVM may hold a bf16 in
+    an f32 register between blocks, and round it again where it leaves that: by
+    an instruction that makes zeros of subnormal numbers, on processors that
+    have one. Without values of the type there is nothing to round. Arithmetic
+    on bf16 is an error.
+  }];
+  let dependentDialects = ["LLVM::LLVMDialect"];
+}
+
 def Promote : Pass<"autodiff-promote", "::mlir::ModuleOp"> {
   let summary = "Make a Triton kernel compute in double precision";
   let description = [{

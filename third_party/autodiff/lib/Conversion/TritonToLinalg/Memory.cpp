@@ -215,6 +215,15 @@ void Lowering::lowerAtomicRMW(tt::AtomicRMWOp op) {
   auto body = [&](OpBuilder &b, Value address, Element &element,
                   ArrayRef<Value> indices) -> Value {
     Value value = element.get(op.getVal(), indices);
+    Type type = value.getType();
+    // The processor has no addition of bf16: see IntegerBFloats.cpp.
+    if (type.isBF16() && op.getAtomicRmwOp() == tt::RMWOp::FADD) {
+      Type bits = b.getI16Type();
+      value = arith::BitcastOp::create(b, loc, bits, value);
+      Value old = callExternal(b, loc, "tad_cpu_add_bf16", bits,
+                               {address, value});
+      return arith::BitcastOp::create(b, loc, type, old);
+    }
     return LLVM::AtomicRMWOp::create(b, loc, getBinOp(op.getAtomicRmwOp()),
                                      address, value, getOrdering(op.getSem()));
   };
