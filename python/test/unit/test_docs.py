@@ -74,7 +74,9 @@ def test_python(code, tmp_path, request):
     program = tmp_path / "example.py"
     first = request.node.callspec.id.startswith("README.md")
     program.write_text(code + GRADIENTS if first else code)
-    subprocess.run([sys.executable, program], check=True, timeout=600)
+    # Where a crash happens is shown by no other means.
+    command = [sys.executable, "-X", "faulthandler", program]
+    subprocess.run(command, check=True, timeout=600)
 
 
 @pytest.mark.parametrize("code", blocks("python"))

@@ -21,9 +21,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_example(name, request):
     if request.config.getoption("--forward-only"):
         pytest.skip("nothing to see in the forward pass")
-    run = subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=300
-    )
+    command = [sys.executable, "-X", "faulthandler", EXAMPLES / f"{name}.py"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
