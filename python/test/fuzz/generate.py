@@ -14,6 +14,7 @@ from .integers import count, program_ids
 from .lanes import tail
 from .lines import along_a_line
 from .memory import load, store, store_steady
+from .mirrored import mirrored
 from .program import Kernel, Program, Value
 from .segments import segmented
 from .tiled import tiled
@@ -69,6 +70,7 @@ def write(choices: Choices, name: str, without=frozenset(), on_gpu: bool = False
             "segments": (segmented, 3),
             "chain": (chained, 2),
             "tiles": (tiled, 3),
+            "mirrored": (mirrored, 2),
         }
         kinds[k.kind("programs of", {name: weight for name, (_, weight) in kinds.items()})][0](k)
         return k

@@ -357,6 +357,52 @@ def test_ordered_keys(device, how):
 
 
 @triton.jit
+def _larger(a, b):
+    return tl.where(a > b, a, b)
+
+
+@triton.jit
+def refused_pack_kernel(x_ptr, y_ptr, n, HOW: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    packed = (tl.load(x_ptr + i).to(tl.int32, bitcast=True).to(tl.int64) << 32) | i
+    if HOW == "loop":
+        for k in range(n):
+            other = tl.load(x_ptr + k).to(tl.int32, bitcast=True).to(tl.int64) << 32
+            packed = tl.maximum(packed, other | k)
+    elif HOW == "branch":
+        if n > 2:
+            packed = tl.sort(packed)
+    elif HOW == "scan":
+        packed = tl.associative_scan(packed, 0, _larger)
+    elif HOW == "arithmetic":
+        packed = packed * 3
+    tl.store(y_ptr + i, (packed >> 32).to(tl.int32).to(tl.float32, bitcast=True))
+
+
+@pytest.mark.parametrize(
+    "how, reason",
+    [
+        ("loop", "a loop carries them: let it carry the float"),
+        ("branch", "a branch chooses them: use tl.where"),
+        ("scan", "a scan combines them: scan the float"),
+        ("arithmetic", r"'arith\.muli' at \S*test_bits\.py:\d+:\d+ computes with them"),
+    ],
+)
+def test_refused_packs(device, how, reason):
+    """What is not followed is named, and what to do."""
+    from triton.backends.autodiff import AutodiffError
+
+    def run(kernel, x):
+        y = torch.empty_like(x)
+        kernel[(1,)](x, y, 3, how, x.numel())
+        return y
+
+    x = random_tensor(16, device=device)
+    with pytest.raises(AutodiffError, match=f"test_bits.py(?s:.*)but {reason}"):
+        differentiated(refused_pack_kernel, run)(x).sum().backward()
+
+
+@triton.jit
 def refused_kernel(x_ptr, y_ptr, HOW: tl.constexpr, N: tl.constexpr):
     i = tl.arange(0, N)
     x = tl.load(x_ptr + i)

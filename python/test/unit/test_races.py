@@ -98,6 +98,15 @@ def ends_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr, n):
     tl.store(y_ptr + i, tl.load(x_ptr + tl.program_id(0) * BLOCK + k), mask=(k < 1) | (k >= n))
 
 
+@triton.jit
+def running_kernel(x_ptr, y_ptr, n):
+    """Neighbours store to one element in other iterations: sums of other lengths."""
+    total = 0.0
+    for k in range(n):
+        total += tl.load(x_ptr)
+        tl.store(y_ptr + tl.program_id(0) + k, total)
+
+
 def _added(kernel, x, y):
     kernel[(4,)](x, y)
 
@@ -159,6 +168,7 @@ RACES = {
     "loops that go on": (strided_loop_kernel, _strided, "programs 0 and 1 store to element 0 "),
     "loops as long as": (triangle_kernel, _added, "programs 1 and 2 store to element 0 "),
     "all lanes but one": (all_but_one_kernel, _in_blocks, "programs 0 and 1 store to element 1 "),
+    "sums so far": (running_kernel, _looped, "programs 0 and 1 store to element 1 "),
     "first and last lanes": (ends_kernel, _ends, "programs 0 and 1 store to element 7 "),
 }
 
@@ -446,6 +456,35 @@ def test_checks_find_nothing_else(device, differentiable, checking):
     test_last_rows_end_with_the_tensor(device, differentiable)
     test_the_last_iteration_counts(device, differentiable)
     test_lanes_that_agree(device, differentiable)
+
+
+@triton.jit
+def meeting_kernel(x_ptr, sums_ptr, maxima_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.atomic_add(y_ptr + tl.load(sums_ptr + i), x)
+    tl.atomic_max(y_ptr + tl.load(maxima_ptr + i), x)
+
+
+@pytest.mark.parametrize("meet", [False, True])
+def test_sums_that_meet_maxima(device, differentiable, checking, meet):
+    """At loaded addresses, a sum and a maximum may go to one element."""
+    from triton.backends.autodiff.errors import RaceError
+
+    kernel = differentiable(meeting_kernel)
+    x = random_tensor(64, device=device)
+    sums, maxima = (torch.randperm(64, device=device) % 16 for _ in range(2))
+    maxima += 16
+    y = torch.cat([torch.zeros(16), torch.full((16,), -float("inf"))]).to(device)
+    if not meet:
+        kernel[(4,)](x, sums, maxima, y, BLOCK=16)
+        y[:16].sum().backward()
+        torch.testing.assert_close(x.grad, torch.ones_like(x))
+        return
+    maxima[40] = sums[20]
+    where = f"test_races.*element {int(sums[20])} of the memory of argument 'y_ptr'"
+    with pytest.raises(RaceError, match=where):
+        kernel[(4,)](x, sums, maxima, y, BLOCK=16)
 
 
 @triton.jit

@@ -22,7 +22,7 @@ _DISTANCE_BITS = 40
 _DISTANCE_OFFSET = 1 << (_DISTANCE_BITS - 1)
 _NOTHING = 2**63 - 1
 _ANYWHERE = (-(2**63), 2**63 - 1)
-_RACE = "race"
+_RACE, _MIXED = "race", "mixed"
 
 
 def wanted() -> bool:
@@ -33,7 +33,7 @@ def wanted() -> bool:
 class Access(NamedTuple):
     """A checked access: the kernel's own argument (-1 if there are several), and its source line.
 
-    A store has a second one, for "race".
+    A store has a second one, for "race". So has an atomic operation, for "mixed".
     """
 
     argument: int
@@ -102,6 +102,14 @@ class CheckedLaunch:
                 f"programs, or lanes of one, store different values to element {element} of the "
                 f"memory of {self._name(access.argument)} of kernel {self._spec.name!r}{where}: "
                 "which of them memory keeps is not defined, so there is no gradient"
+            )
+        if access.op == _MIXED:
+            element = distance // widths[access.argument]
+            raise RaceError(
+                f"the atomic operation of kernel {self._spec.name!r}{where} goes to element "
+                f"{element} of the memory of {self._name(access.argument)}, to which one of "
+                "another kind goes, too: a sum and a maximum of one element have no gradient. Let "
+                "them go to elements of their own, or use two tensors"
             )
         what = f"kernel {self._kernel.name!r}: {access.op}{where}"
         if access.argument < 0:

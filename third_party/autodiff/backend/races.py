@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy
 
 from .checks import DistinctCheck
-from .errors import CheckError
+from .errors import CheckError, PlanError
 from .expr import used_arguments
 from .fields import get, number_below
 from .spaces import Digit, Space
 
-# The columns of a table of accesses.
-_PLACE, _PROGRAM, _ITERATION, _CONTENT, _ORDER = range(5)
+# The columns of a table of accesses. Stores of one function have the same number there.
+_PLACE, _PROGRAM, _ITERATION, _CONTENT, _ORDER, _FUNCTION = range(6)
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,17 @@ class Store:
     """A store of a kernel whose addresses a launch knows.
 
     If all `deciders`, sums of digits, are equal, the stored values are equal. Without them, it is
-    not known whether any two programs store the same. The `check` is about all stores to the
-    argument.
+    not known whether any two programs store the same. Stores with the same number `function` agree,
+    too, where their deciders are equal. So they do where each decider has swapped with the one that
+    `exchange` names. The `check` is about all stores to the argument.
     """
 
     argument: int
     position: str
     space: Space
     deciders: tuple[tuple[Digit, ...], ...] | None
+    function: int | None
+    exchange: tuple[int, ...]
     check: DistinctCheck | None
 
     @classmethod
@@ -44,11 +47,17 @@ class Store:
                 tuple(Digit.from_json(digit, arguments) for digit in digits) for digits in deciders
             )
         check = data.get("check") if isinstance(data, dict) else None
+        function = get(data, "function", int) if "function" in data else None
+        exchange = tuple(data.get("exchange", ()))
+        if exchange and sorted(exchange) != list(range(len(deciders or ()))):
+            raise PlanError(f"malformed exchange {exchange!r}")
         return cls(
             number_below(get(data, "argument", int), arguments, "argument"),
             get(data, "position", str),
             Space.from_json(data.get("reach"), arguments),
             deciders,
+            function,
+            exchange,
             None if check is None else DistinctCheck.from_json(check, arguments),
         )
 
@@ -58,12 +67,8 @@ class Store:
         exprs = [e for digit in digits for e in (digit.step, digit.extent) if e is not None]
         return self.space.used_arguments().union(*(used_arguments(e) for e in exprs))
 
-    def accesses(self, args, grid) -> numpy.ndarray | None:
-        """Return a table of what programs store where; None if that is not known.
-
-        Elements are left out if iterations store different values and it is not known which is the
-        last.
-        """
+    def accesses(self, args, grid) -> Accesses | None:
+        """Return what programs store where; None if that is not known."""
         try:
             if not self.space.is_exact(args, grid):
                 return None
@@ -80,14 +85,19 @@ class Store:
             return None
         shape = found.places.shape
         columns = (found.places, program, found.iterations()[None, :], *contents)
-        rows = [numpy.broadcast_to(c, shape)[found.reached] for c in columns]
-        table = numpy.stack([*rows[:_CONTENT], numpy.zeros_like(rows[0])], axis=1)
-        for values in rows[_CONTENT:]:
-            content = table[:, _CONTENT]
-            _, content = numpy.unique(content, return_inverse=True)
-            _, values = numpy.unique(values, return_inverse=True)
-            table[:, _CONTENT] = content * (values.max(initial=0) + 1) + values
-        return _settled(table) if found.is_cut else table
+        rows = numpy.stack([numpy.broadcast_to(c, shape)[found.reached] for c in columns])
+        numbers = _exchanged(rows[_CONTENT:], self.exchange)
+        return Accesses(rows[:_CONTENT].T, numbers, found.is_cut)
+
+
+class Accesses(NamedTuple):
+    """A table of accesses, as yet without contents; numbers that tell contents apart, a column for
+    each access; whether some iterations were left out.
+    """
+
+    table: numpy.ndarray
+    numbers: numpy.ndarray
+    is_cut: bool
 
 
 class Race(NamedTuple):
@@ -116,8 +126,9 @@ def objection(stores, spec, args, grid) -> str | None:
     way_out = "Let one of them store each element, or add with tl.atomic_add"
     if race.other is not None:
         way_out = (
-            "Let one of them store each element; if these are the mirrored blocks of a symmetric "
-            "result, take square blocks, and let programs on one side of the diagonal return"
+            "Let one of them store each element; if these are the mirrored blocks of a result that "
+            "is symmetric only where an input is, take square blocks, and let programs on one side "
+            "of the diagonal return"
         )
     return (
         f"{who} to element {race.place} of argument {spec.names[race.store.argument]!r} of kernel "
@@ -133,15 +144,56 @@ def find(stores, args, grid) -> Race | None:
     """
     if any(store.check is not None and store.check.holds(args, grid) for store in stores):
         return None
+    found = [(order, store.accesses(args, grid)) for order, store in enumerate(stores)]
+    found = [(order, accesses) for order, accesses in found if accesses and len(accesses.table)]
     tables = []
-    for order, store in enumerate(stores):
-        rows = store.accesses(args, grid)
-        if rows is not None and len(rows):
-            race = _between_lanes(store, rows)
+    for number, group in _by_function(stores, found).items():
+        contents = _contents([accesses.numbers for _, accesses in group])
+        for (order, accesses), content in zip(group, contents, strict=True):
+            rows = numpy.column_stack([accesses.table, content])
+            # Which iteration is the last is not known if some are left out.
+            rows = _settled(rows) if accesses.is_cut else rows
+            if not len(rows):
+                continue
+            race = _between_lanes(stores[order], rows)
             if race is not None:
                 return race
-            tables.append(numpy.column_stack([rows, numpy.full(len(rows), order)]))
+            same = numpy.full((len(rows), 1), order), numpy.full((len(rows), 1), number)
+            tables.append(numpy.column_stack([rows, *same]))
     return _between_programs(stores, numpy.concatenate(tables)) if tables else None
+
+
+def _by_function(stores, found) -> dict[int, list]:
+    """Return the accesses of stores with the same function, by a number of it."""
+    groups: dict[int, list] = {}
+    for order, accesses in found:
+        function = stores[order].function
+        alike = (n for n, store in enumerate(stores) if store.function == function)
+        first = order if function is None else next(alike)
+        groups.setdefault(first, []).append((order, accesses))
+    return groups
+
+
+def _exchanged(numbers, exchange) -> numpy.ndarray:
+    """Return a table in which each column is the lesser of itself and itself with rows swapped."""
+    if not exchange:
+        return numbers
+    swapped = numbers[list(exchange)]
+    differ = numbers != swapped
+    first = differ.argmax(axis=0)[None, :]
+    is_less = numpy.take_along_axis(swapped < numbers, first, axis=0)
+    return numpy.where(is_less, swapped, numbers)
+
+
+def _contents(tables: list[numpy.ndarray]) -> list[numpy.ndarray]:
+    """Return a number for each column of some tables; equal columns have the same."""
+    lengths = [numbers.shape[1] for numbers in tables]
+    content = numpy.zeros(sum(lengths), numpy.int64)
+    for values in numpy.concatenate(tables, axis=1):
+        _, content = numpy.unique(content, return_inverse=True)
+        _, values = numpy.unique(values, return_inverse=True)
+        content = content * (values.max(initial=0) + 1) + values
+    return numpy.split(content, numpy.cumsum(lengths)[:-1])
 
 
 def _spelled(program: int, grid) -> str:
@@ -185,13 +237,13 @@ def _between_lanes(store, rows) -> Race | None:
 
 def _between_programs(stores, rows) -> Race | None:
     # The value that the last iteration of a program's last store leaves.
-    rows = _distinct(rows, _PLACE, _PROGRAM, _ORDER, _ITERATION, _CONTENT)
+    rows = _distinct(rows, _PLACE, _PROGRAM, _ORDER, _ITERATION, _CONTENT, _FUNCTION)
     is_last = numpy.append(~_continues(rows, 2), True)
-    rows = rows[is_last][:, [0, 1, 2, 4]]
-    at = numpy.flatnonzero(_continues(rows, 1) & (rows[1:, 2:] != rows[:-1, 2:]).any(axis=1))
+    rows = rows[is_last][:, [0, 1, 4, 5, 2]]
+    at = numpy.flatnonzero(_continues(rows, 1) & (rows[1:, 2:4] != rows[:-1, 2:4]).any(axis=1))
     if not len(at):
         return None
     one, other = rows[at[0]], rows[at[0] + 1]
-    first, second = (stores[int(row[2])] for row in (one, other))
+    first, second = (stores[int(row[4])] for row in (one, other))
     programs = (int(one[1]), int(other[1]))
     return Race(second, int(one[0]), programs, None if first is second else first)

@@ -102,4 +102,30 @@ FOUND = {
         ("wait in loop", "wait by compare and swap"),
         chain("for i in range(p):", "tl.atomic_cas(t1 + p, 1, 1)"),
     ),
+    "mirrored tiles that overlap": Fault(
+        "tiles of a symmetric product that are not square, and stored twice, were refused",
+        ("mirrored tiles that overlap", "tiles left out below"),
+        written(
+            """
+            p, q = tl.program_id(0), tl.program_id(1)
+            if q * 2 + 2 <= p * 4:
+                return
+            i = p * 4 + tl.arange(0, 4)
+            j = q * 2 + tl.arange(0, 2)
+            k = tl.arange(0, 4)
+            v1 = tl.zeros([4, 2], T)
+            for s in range(n):
+                v2 = tl.load(x1 + i[:, None] * 8 + s * 4 + k[None, :])
+                v3 = tl.load(x1 + j[None, :] * 8 + s * 4 + k[:, None])
+                v1 = tl.dot(v2, v3, v1, input_precision=P, out_dtype=T)
+            m1 = (i[:, None] < 7) & (j[None, :] < 7)
+            tl.store(y1 + i[:, None] * 7 + j[None, :], v1, mask=m1)
+            tl.store(y1 + j[:, None] * 7 + i[None, :], tl.trans(v1), mask=tl.trans(m1))
+            """,
+            grid=(2, 4),
+            n=2,
+            x1=64,
+            y1=49,
+        ),
+    ),
 }

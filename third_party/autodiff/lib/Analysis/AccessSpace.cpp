@@ -568,6 +568,11 @@ ArrayAttr mlir::autodiff::toDigits(MLIRContext *context,
   SmallVector<Attribute> digits;
   for (const LinearForm::Term &term : sum.terms)
     digits.push_back(toDigit(context, term.dimension, term.coefficient));
+  if (sum.constant.getConstant() != 0) {
+    Dimension one{Dimension::Kind::Program};
+    one.digit = ScalarExpr::constant(1);
+    digits.push_back(toDigit(context, one, sum.constant));
+  }
   return ArrayAttr::get(context, digits);
 }
 

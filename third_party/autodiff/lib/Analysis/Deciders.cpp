@@ -98,8 +98,19 @@ bool DeciderFinder::visitLoad(triton::LoadOp load, const Axes &axes) {
          llvm::none_of(bases, isChanged) && visitAll(load->getOperands(), axes);
 }
 
+/// What a loop around the store carries has another value in each iteration.
 bool DeciderFinder::visitCarried(scf::ForOp loop, unsigned number,
                                  const Axes &axes) {
+  bool changes =
+      loop.getYieldedValues()[number] != Value(loop.getRegionIterArg(number));
+  if (changes && loop->isAncestor(store)) {
+    Dimension iteration{Dimension::Kind::Loop};
+    iteration.loop = loop;
+    LinearForm sum{ScalarExpr::constant(0),
+                   {{iteration, ScalarExpr::constant(1)}}};
+    if (!llvm::is_contained(sums, sum))
+      sums.push_back(std::move(sum));
+  }
   return visit(loop.getLowerBound(), {}) && visit(loop.getUpperBound(), {}) &&
          visit(loop.getStep(), {}) && visit(loop.getInitArgs()[number], axes) &&
          visit(loop.getYieldedValues()[number], axes);

@@ -207,6 +207,10 @@ static Json write(StoredAttr stored) {
                 {"position", toJSON(stored.getPosition())},
                 {"reach", toJSON(stored.getReach())},
                 {"deciders", toJSON(stored.getDeciders())}};
+  if (stored.getFunction())
+    object["function"] = stored.getFunction().getInt();
+  if (stored.getExchange())
+    object["exchange"] = Array(stored.getExchange().asArrayRef());
   if (stored.getCheck())
     object["check"] = toJSON(stored.getCheck());
   return object;

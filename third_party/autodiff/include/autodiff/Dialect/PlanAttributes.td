@@ -260,13 +260,18 @@ def Autodiff_StoredAttr : Autodiff_Attr<"Stored", "stored"> {
   let summary = "where a store of the user's kernel goes";
   let description = [{
     `deciders` are sums of digits. Wherever all are equal, the stored values are
-    equal.
+    equal. So are those of two stores with the same `function`, a number, if
+    deciders are equal one by one, or if they are where each has swapped with
+    the one that `exchange` names.
   }];
   let parameters = (ins "unsigned":$argument, "StringAttr":$position,
       "ReachAttr":$reach, OptionalParameter<"ArrayAttr">:$deciders,
+      OptionalParameter<"IntegerAttr">:$function,
+      OptionalParameter<"DenseI64ArrayAttr">:$exchange,
       OptionalParameter<"CheckAttr">:$check);
   let assemblyFormat = [{
-    `<` $argument $position $reach (`deciders` $deciders^)? (`check` $check^)? `>`
+    `<` $argument $position $reach (`deciders` $deciders^)?
+    (`function` $function^)? (`exchange` $exchange^)? (`check` $check^)? `>`
   }];
 }
 

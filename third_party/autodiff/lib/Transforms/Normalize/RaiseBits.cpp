@@ -14,8 +14,10 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
+#include "autodiff/Support/Position.h"
 #include "autodiff/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_RAISEBITS
@@ -354,6 +356,68 @@ Value Resolver::ofFloats(ArrayRef<Bit> bits) {
   return withDerivativeOf(value);
 }
 
+/// The integers that `value` is computed from, itself first, and whether bits
+/// of floats are among them.
+static std::pair<llvm::SetVector<Value>, bool> findComputed(Value value) {
+  llvm::SetVector<Value> found;
+  found.insert(value);
+  bool hasFloats = false;
+  for (size_t next = 0; next < found.size(); ++next) {
+    Operation *op = found[next].getDefiningOp();
+    if (!op)
+      op = cast<BlockArgument>(found[next]).getOwner()->getParentOp();
+    if (isa<triton::FuncOp, triton::LoadOp>(op))
+      continue;
+    llvm::SetVector<Value> used;
+    for (Region &region : op->getRegions())
+      if (!region.empty())
+        used.insert_range(region.front().getTerminator()->getOperands());
+    used.insert_range(op->getOperands());
+    for (Value operand : used)
+      if (isa<IntegerType>(getElementTypeOrSelf(operand.getType())))
+        found.insert(operand);
+    hasFloats |= isa<triton::BitcastOp, arith::BitcastOp>(op) &&
+                 isFloat(op->getOperand(0).getType());
+  }
+  return {found, hasFloats};
+}
+
+/// Where the bits of floats go into an operation that is not understood, on the
+/// way to `integer`: why it is not, as a clause. Empty if no floats do.
+static std::string explain(Value integer, BitReader &reader) {
+  auto values = findComputed(integer).first;
+  for (Value value : values) {
+    Operation *op = value.getDefiningOp();
+    if (!isa_and_nonnull<LoopLikeOpInterface, scf::IfOp, triton::ScanOp>(op) ||
+        !findComputed(value).second)
+      continue;
+    if (isa<scf::IfOp>(op))
+      return "a branch chooses them: use tl.where";
+    if (isa<triton::ScanOp>(op))
+      return "a scan combines them: scan the float, and what is packed with "
+             "it, as a tuple";
+    return "a loop carries them: let it carry the float, and what is packed "
+           "with it, as values of their own";
+  }
+  for (Value value : values) {
+    Operation *op = value.getDefiningOp();
+    bool isOpaque = false;
+    for (Bit bit : reader.read(value))
+      reader.algebra.visitAtoms(bit, [&](const Atom &atom) {
+        isOpaque |= reader.algebra.getSource(atom) == value;
+      });
+    // A comparison decides, but what it chooses are floats still.
+    if (op && isOpaque && !getElementTypeOrSelf(value.getType()).isInteger(1) &&
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          return isa<IntegerType>(getElementTypeOrSelf(operand.getType())) &&
+                 reader.hasFloats(reader.read(operand));
+        }))
+      return "'" + op->getName().getStringRef().str() + "' at " +
+             spellPosition(op->getLoc()) + " computes with them";
+  }
+  return {};
+}
+
 namespace {
 struct RaiseBits : autodiff::impl::RaiseBitsBase<RaiseBits> {
   void runOnOperation() override;
@@ -372,8 +436,11 @@ void RaiseBits::runOnOperation() {
   for (Operation *op : casts) {
     Value integer = op->getOperand(0);
     BitForm bits = reader.read(integer);
-    if (!reader.hasFloats(bits))
+    if (!reader.hasFloats(bits)) {
+      if (std::string reason = explain(integer, reader); !reason.empty())
+        op->setAttr(kReasonAttr, StringAttr::get(&getContext(), reason));
       continue;
+    }
     // Whatever else uses the bits may then use the float.
     if (Operation *source = integer.getDefiningOp())
       op->moveAfter(source);
@@ -383,7 +450,10 @@ void RaiseBits::runOnOperation() {
       result.replaceAllUsesExcept(resolved, resolver.kept);
       reader.setSource(integer, resolved);
     } else {
-      op->setAttr(kReasonAttr, StringAttr::get(&getContext(), resolver.reason));
+      std::string reason = explain(integer, reader);
+      if (reason.empty())
+        reason = resolver.reason;
+      op->setAttr(kReasonAttr, StringAttr::get(&getContext(), reason));
     }
   }
 }

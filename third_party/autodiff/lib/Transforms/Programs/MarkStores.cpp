@@ -3,6 +3,7 @@
 #include "autodiff/Analysis/Deciders.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/StoredFunctions.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
@@ -23,10 +24,19 @@ struct MarkStores : autodiff::impl::MarkStoresBase<MarkStores> {
 };
 } // namespace
 
+static ArrayAttr toSums(MLIRContext *context, ArrayRef<LinearForm> sums) {
+  SmallVector<Attribute> all;
+  for (const LinearForm &sum : sums)
+    if (!mutation::isMade("stores:what decides a value"))
+      all.push_back(toDigits(context, sum));
+  return ArrayAttr::get(context, all);
+}
+
 /// The addresses of a store; null if a launch cannot compute them exactly.
-/// `all` checks that all stores to the argument are distinct.
+/// `all` checks that all stores to the argument are distinct. `function` is one
+/// that other stores have, too.
 static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
-                           CheckAttr all) {
+                           const StoredFunction *function, CheckAttr all) {
   MLIRContext *context = kernel.getContext();
   BlockArgument base = getBaseArgument(store.getPtr());
   if (!base || !isFloat(getPointee(base.getType())))
@@ -35,16 +45,19 @@ static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
   if (!space || !space->isExact())
     return {};
   ArrayAttr sums;
-  if (auto deciders = findDeciders(store, kernel)) {
-    SmallVector<Attribute> all;
-    for (const LinearForm &sum : *deciders)
-      if (!mutation::isMade("stores:what decides a value"))
-        all.push_back(toDigits(context, sum));
-    sums = ArrayAttr::get(context, all);
+  IntegerAttr number;
+  DenseI64ArrayAttr exchange;
+  if (function) {
+    sums = toSums(context, function->arguments);
+    number = Builder(context).getI64IntegerAttr(function->number);
+    if (!function->exchange.empty())
+      exchange = DenseI64ArrayAttr::get(context, function->exchange);
+  } else if (auto deciders = findDeciders(store, kernel)) {
+    sums = toSums(context, *deciders);
   }
   auto position = StringAttr::get(context, spellPosition(store.getLoc()));
   return StoredAttr::get(context, base.getArgNumber(), position,
-                         space->toReach(), sums, all);
+                         space->toReach(), sums, number, exchange, all);
 }
 
 void MarkStores::transform() {
@@ -54,18 +67,27 @@ void MarkStores::transform() {
                !plan.getItems<RearrangedOp>().empty()))
     return;
   triton::FuncOp primal = getPrimal(getOperation());
-  llvm::MapVector<unsigned, SmallVector<Operation *>> byArgument;
+  llvm::MapVector<unsigned, SmallVector<triton::StoreOp>> byArgument;
   primal.walk([&](triton::StoreOp store) {
     for (BlockArgument base : getBaseArguments(store.getPtr()))
       byArgument[base.getArgNumber()].push_back(store);
   });
-  for (auto &[argument, ops] : byArgument) {
+  for (auto &[argument, stores] : byArgument) {
     // If this check holds, the launch need not look at each element.
-    std::optional<AccessSpace> all = AccessSpace::ofAll(ops);
+    std::optional<AccessSpace> all = AccessSpace::ofAll(
+        llvm::map_to_vector(stores, [](auto op) -> Operation * { return op; }));
     CheckAttr check =
         all ? all->toCheck(CheckKind::Distinct, argument) : CheckAttr();
-    for (Operation *op : ops)
-      if (auto stored = describe(cast<triton::StoreOp>(op), primal, check))
+    auto functions = findStoredFunctions(stores);
+    for (auto [store, found] : llvm::zip_equal(stores, functions)) {
+      const std::optional<StoredFunction> &function = found;
+      bool isShared =
+          llvm::count_if(functions, [&](const auto &other) {
+            return function && other && other->number == function->number;
+          }) > 1;
+      if (auto stored =
+              describe(store, primal, isShared ? &*function : nullptr, check))
         PlanOp::getOrCreate(getOperation()).add<StoredOp>(stored);
+    }
   }
 }

@@ -1,5 +1,6 @@
 //===- CheckBounds.cpp - Keep derived kernels inside of their buffers -----===//
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Builders/Tile.h"
@@ -49,6 +50,10 @@ private:
   bool isOutput(BlockArgument base);
   Value getClaims(BlockArgument base);
   void claim(triton::StoreOp store, Value address, BlockArgument base);
+  bool mixesAtomics(BlockArgument base);
+  void claim(triton::AtomicRMWOp atomic, Value address, BlockArgument base);
+  Value getPlace(OpBuilder &b, Location loc, Value address, BlockArgument base);
+  Value isKnown(OpBuilder &b, Location loc, Type type, BlockArgument base);
 
   triton::FuncOp kernel;
   SmallVector<BlockArgument> pointers;
@@ -236,6 +241,30 @@ Value CheckBounds::getClaims(BlockArgument base) {
   return memory;
 }
 
+/// Where memory notes what happens to the element at `address`.
+Value CheckBounds::getPlace(OpBuilder &b, Location loc, Value address,
+                            BlockArgument base) {
+  Type type = address.getType();
+  Value memory = getClaims(base);
+  Value begin = splatTo(b, loc, getBounds(base).first, type);
+  unsigned width = getPointee(base.getType()).getIntOrFloatBitWidth();
+  Value place = arith::ShRUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, address, begin),
+      integerOf(b, loc, type, llvm::Log2_32(width / 8)));
+  Type pointers = withElementType(type, memory.getType());
+  return triton::AddPtrOp::create(b, loc, pointers,
+                                  splatTo(b, loc, memory, pointers), place);
+}
+
+/// Memory without a known base is not checked.
+Value CheckBounds::isKnown(OpBuilder &b, Location loc, Type type,
+                           BlockArgument base) {
+  return arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::ne,
+      splatTo(b, loc, getBounds(base).first, type),
+      integerOf(b, loc, type, std::numeric_limits<int64_t>::min()));
+}
+
 /// Notes the program that stores to each element, and the bits, and whether
 /// another program, or another lane, has stored other bits there. (A program
 /// may overwrite what it has stored.)
@@ -258,24 +287,12 @@ void CheckBounds::claim(triton::StoreOp store, Value address,
     return arith::ShRUIOp::create(b, loc, claim, constant(32));
   };
   using arith::CmpIPredicate;
-  Value memory = getClaims(base);
-  Value begin = splatTo(b, loc, getBounds(base).first, type);
   Value value = bitsOf(b, loc, store.getValue());
   Value program = splatTo(b, loc, programNumber(b, loc), type);
   Value mine = arith::OrIOp::create(
       b, loc, arith::ShLIOp::create(b, loc, program, constant(32)), value);
-  unsigned width =
-      getElementTypeOrSelf(store.getValue().getType()).getIntOrFloatBitWidth();
-  Value place = arith::ShRUIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, address, begin),
-      constant(llvm::Log2_32(width / 8)));
-  Type pointers = withElementType(type, memory.getType());
-  Value pointer = triton::AddPtrOp::create(
-      b, loc, pointers, splatTo(b, loc, memory, pointers), place);
-  // Memory without a known base is not checked.
-  Value on = both(store.getMask(),
-                  compare(CmpIPredicate::ne, begin,
-                          constant(std::numeric_limits<int64_t>::min())));
+  Value pointer = getPlace(b, loc, address, base);
+  Value on = both(store.getMask(), isKnown(b, loc, type, base));
   auto atomic = [&](triton::RMWOp kind, Value operand) -> Value {
     return triton::AtomicRMWOp::create(b, loc, type, kind, pointer, operand, on,
                                        triton::MemSemantic::RELAXED,
@@ -293,6 +310,44 @@ void CheckBounds::claim(triton::StoreOp store, Value address,
   Value races = arith::OrIOp::create(b, loc, both(isOthers, differs(before)),
                                      both(isOwn, differs(after)));
   record(b, store, "race", address, both(on, races), base);
+}
+
+/// Whether atomic sums and others (max, min, exchange) go to a tensor that
+/// nothing is stored to. Then no element may get both (Analysis/Apart.h).
+bool CheckBounds::mixesAtomics(BlockArgument base) {
+  bool sums = false, selects = false, stores = false;
+  kernel.walk([&](Operation *op) {
+    if (isa<triton::StoreOp, triton::AtomicRMWOp>(op) &&
+        getBaseArgument(op->getOperand(0)) == base) {
+      auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+      stores |= !atomic;
+      sums |= atomic && isBlindSum(atomic);
+      selects |= atomic && selectsContent(atomic);
+    }
+  });
+  return sums && selects && !stores;
+}
+
+/// Notes which kind of atomic operations an element has got, and whether
+/// another kind came before.
+void CheckBounds::claim(triton::AtomicRMWOp atomic, Value address,
+                        BlockArgument base) {
+  OpBuilder b(atomic);
+  Location loc = atomic.getLoc();
+  Type type = address.getType();
+  int64_t mine = isBlindSum(atomic) ? 1 : 2;
+  Value on = arith::AndIOp::create(b, loc, atomic.getMask(),
+                                   isKnown(b, loc, type, base));
+  Value before = triton::AtomicRMWOp::create(
+      b, loc, type, triton::RMWOp::OR, getPlace(b, loc, address, base),
+      integerOf(b, loc, type, mine), on, triton::MemSemantic::RELAXED,
+      triton::MemSyncScope::GPU);
+  Value others =
+      arith::AndIOp::create(b, loc, before, integerOf(b, loc, type, 3 - mine));
+  Value mixed = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, others,
+                                      integerOf(b, loc, type, 0));
+  record(b, atomic, "mixed", address, arith::AndIOp::create(b, loc, on, mixed),
+         base);
 }
 
 LogicalResult CheckBounds::check(Operation *op) {
@@ -324,6 +379,10 @@ LogicalResult CheckBounds::check(Operation *op) {
   if (auto store = dyn_cast<triton::StoreOp>(op);
       store && isOutput(base) && !mutation::isMade("bounds:nothing is claimed"))
     claim(store, address, base);
+  if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
+      atomic && isOutput(base) && mixesAtomics(base) &&
+      !mutation::isMade("bounds:sums of what is selected"))
+    claim(atomic, address, base);
   return success();
 }
 

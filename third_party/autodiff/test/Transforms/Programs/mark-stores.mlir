@@ -162,3 +162,54 @@ tt.func @inner_starts(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   }
   tt.return
 }
+
+// -----
+
+// Both stores have one function, x(i) · x(j), of two places that may swap.
+// CHECK: autodiff.stored <1
+// CHECK-SAME: deciders {{\[\[}}#autodiff.digit<2 x pid1 of program>, #autodiff.digit<1 x ? of axis 1>], [#autodiff.digit<4 x pid0 of program>, #autodiff.digit<1 x ? of axis 0>]] function 0 : i64 exchange [1, 0]
+// CHECK: autodiff.stored <1
+// CHECK-SAME: deciders {{\[\[}}#autodiff.digit<2 x pid1 of program>, #autodiff.digit<1 x ? of axis 0>], [#autodiff.digit<4 x pid0 of program>, #autodiff.digit<1 x ? of axis 1>]] function 0 : i64 exchange [1, 0]
+// CHECK-LABEL: tt.func @mirrored(
+tt.func @mirrored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %c2 = arith.constant 2 : i32
+  %c4 = arith.constant 4 : i32
+  %p = tt.get_program_id x : i32
+  %q = tt.get_program_id y : i32
+  %m = arith.muli %p, %c4 : i32
+  %k = arith.muli %q, %c2 : i32
+  %four = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %two = tt.make_range {start = 0 : i32, end = 2 : i32} : tensor<2xi32>
+  %ms = tt.splat %m : i32 -> tensor<4xi32>
+  %ks = tt.splat %k : i32 -> tensor<2xi32>
+  %i = arith.addi %ms, %four : tensor<4xi32>
+  %j = arith.addi %ks, %two : tensor<2xi32>
+  %x4 = tt.splat %px : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %x2 = tt.splat %px : !tt.ptr<f32> -> tensor<2x!tt.ptr<f32>>
+  %pi = tt.addptr %x4, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %pj = tt.addptr %x2, %j : tensor<2x!tt.ptr<f32>>, tensor<2xi32>
+  %xi = tt.load %pi : tensor<4x!tt.ptr<f32>>
+  %xj = tt.load %pj : tensor<2x!tt.ptr<f32>>
+  %a = tt.expand_dims %xi {axis = 1 : i32} : tensor<4xf32> -> tensor<4x1xf32>
+  %b = tt.expand_dims %xj {axis = 0 : i32} : tensor<2xf32> -> tensor<1x2xf32>
+  %as = tt.broadcast %a : tensor<4x1xf32> -> tensor<4x2xf32>
+  %bs = tt.broadcast %b : tensor<1x2xf32> -> tensor<4x2xf32>
+  %y = arith.mulf %as, %bs : tensor<4x2xf32>
+  %ic = tt.expand_dims %i {axis = 1 : i32} : tensor<4xi32> -> tensor<4x1xi32>
+  %jr = tt.expand_dims %j {axis = 0 : i32} : tensor<2xi32> -> tensor<1x2xi32>
+  %ib = tt.broadcast %ic : tensor<4x1xi32> -> tensor<4x2xi32>
+  %jb = tt.broadcast %jr : tensor<1x2xi32> -> tensor<4x2xi32>
+  %ns = tt.splat %n : i32 -> tensor<4x2xi32>
+  %row = arith.muli %ib, %ns : tensor<4x2xi32>
+  %at = arith.addi %row, %jb : tensor<4x2xi32>
+  %ys = tt.splat %py : !tt.ptr<f32> -> tensor<4x2x!tt.ptr<f32>>
+  %py1 = tt.addptr %ys, %at : tensor<4x2x!tt.ptr<f32>>, tensor<4x2xi32>
+  tt.store %py1, %y : tensor<4x2x!tt.ptr<f32>>
+  %column = arith.muli %jb, %ns : tensor<4x2xi32>
+  %mirror = arith.addi %column, %ib : tensor<4x2xi32>
+  %py2 = tt.addptr %ys, %mirror : tensor<4x2x!tt.ptr<f32>>, tensor<4x2xi32>
+  %py2t = tt.trans %py2 {order = array<i32: 1, 0>} : tensor<4x2x!tt.ptr<f32>> -> tensor<2x4x!tt.ptr<f32>>
+  %yt = tt.trans %y {order = array<i32: 1, 0>} : tensor<4x2xf32> -> tensor<2x4xf32>
+  tt.store %py2t, %yt : tensor<2x4x!tt.ptr<f32>>
+  tt.return
+}
