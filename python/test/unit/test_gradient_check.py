@@ -6,11 +6,12 @@ import torch
 import triton
 import triton.language as tl
 from gradients import differentiated, random_tensor
-from kernels import cross_entropy, gather, loops, user_rules
+from kernels import cross_entropy, gather, loops, narrow_copies, user_rules
 from kernels import elementwise as ew
 from kernels import matmul as mm
 from kernels import normalization as norm
 from kernels import softmax as sm
+from triton_autodiff import gradient_check
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +40,13 @@ def _wrong(op, **spoil):
 
         @staticmethod
         def backward(ctx, upstream):
-            found = torch.autograd.grad(ctx.output, ctx.inputs, upstream)
+            wanted = [x for x in ctx.inputs if x.requires_grad]
+            found = iter(torch.autograd.grad(ctx.output, wanted, upstream))
             return tuple(
-                spoil.get(f"input{n}", lambda g: g)(g.clone()) for n, g in enumerate(found)
+                spoil.get(f"input{n}", lambda g: g)(next(found).clone())
+                if x.requires_grad
+                else None
+                for n, x in enumerate(ctx.inputs)
             )
 
     return Wrong.apply
@@ -119,6 +124,70 @@ def test_wrong_factor(device, check, dtype):
     with pytest.raises(GradientCheckError, match=r"input 1.*: expected .*, got") as caught:
         check(_wrong(op, input1=lambda g: g * 1.333), (x, y))
     assert all("input 1" in m.name for m in caught.value.report.mismatches)
+
+
+def _normalized(how):
+    """x over its root mean square, times c: nothing depends on the length of x."""
+    op = differentiated(narrow_copies.statistic_kernel, narrow_copies.statistic)
+
+    def normalized(x, c):
+        y = op(x, "inverse", torch.float32) * c
+        if how == "squares":
+            y = y.square()
+        return y if how == "elements" else y.sum(1)
+
+    return normalized
+
+
+@pytest.mark.parametrize("how", ["elements", "rows", "squares"])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_terms_that_cancel(device, check, how, scale):
+    """The gradient is zero, but for the rounding of what it is a sum of."""
+    from triton_autodiff import GradientCheckError
+
+    # The first numbers are those of the upstream gradient.
+    generator = torch.Generator().manual_seed(gradient_check._OTHER_SEED)
+    unscaled = torch.randn(9, 50, generator=generator).to(device)
+    op, x = _normalized(how), (unscaled * scale).requires_grad_()
+    c = unscaled if how == "rows" else torch.ones_like(x)
+    (gradient,) = torch.autograd.grad(
+        op(x, c), x, unscaled if how == "elements" else unscaled.new_ones(9)
+    )
+    assert gradient.abs().max() * scale < 1e-3
+    assert check(op, (x, c))
+    with pytest.raises(GradientCheckError, match=r"input 0.*: expected"):
+        check(_wrong(op, input0=lambda g: g + 0.05 / scale), (x, c))
+
+
+def test_small_factors(device, check):
+    """A gradient that is off by a thousandth, in float32, where no product is in TF32."""
+    from triton_autodiff import GradientCheckError
+
+    x = random_tensor(9, 50, device=device)
+    c = random_tensor(9, 50, device=device, grad=False)
+    rtol = 1e-4 if device == "cuda" else None
+    for how in ("elements", "rows"):
+        assert check(_normalized(how), (x, c), rtol=rtol)
+        for factor in (1.001, 0.999):
+            with pytest.raises(GradientCheckError, match="input 0"):
+                wrong = _wrong(_normalized(how), input0=lambda g, factor=factor: g * factor)
+                check(wrong, (x, c), rtol=rtol)
+
+
+def test_upstream_gradients_are_no_inputs(device, check):
+    """Inputs are drawn from a generator with the same seed."""
+    add, seen = differentiated(ew.add_kernel, ew.add), []
+
+    def watched(x, y):
+        z = add(x, y)
+        if z.requires_grad:
+            z.register_hook(seen.append)
+        return z
+
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(40, generator=generator).to(device).requires_grad_()
+    assert check(watched, (x, random_tensor(40, device=device)), seed=3)
+    assert not torch.isclose(seen[0], x).any()
 
 
 @pytest.mark.parametrize("value", [float("nan"), 30.0, -30.0])
