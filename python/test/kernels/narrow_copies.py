@@ -205,3 +205,84 @@ def recurrence_reference(a, x, stored, scale=1.0, parts=1):
         if (t + 1) % (len(x) // parts) == 0:
             total = total + h
     return (total / scale).to(x.dtype)
+
+
+@triton.jit
+def mean_kernel(
+    q_ptr, k_ptr, v_ptr, y_ptr, z_ptr, keys, gain,
+    DIM: tl.constexpr, BLOCK: tl.constexpr, HOW: tl.constexpr,
+):  # fmt: skip
+    """Attention: y is a mean of rows of v, or something that is none; z follows from y."""
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    dims = tl.arange(0, DIM)
+    at = rows[:, None] * DIM + dims[None, :]
+    q = tl.load(q_ptr + at)
+    m = tl.full((BLOCK,), -float("inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    acc = tl.zeros((BLOCK, DIM), tl.float32)
+    for start in range(0, keys, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        seen = columns < keys
+        there = columns[:, None] * DIM + dims[None, :]
+        k = tl.load(k_ptr + there, mask=seen[:, None], other=0.0)
+        v = tl.load(v_ptr + there, mask=seen[:, None], other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * 0.3
+        scores = tl.where(seen[None, :], scores, -float("inf"))
+        new = tl.maximum(m, tl.max(scores, 1))
+        p, old = tl.exp(scores - new[:, None]), tl.exp(m - new)
+        m = new
+        if HOW == "signed":
+            p = tl.where((columns % 4 == 0)[None, :], -0.25 * p, p)
+        total *= old
+        if HOW == "other weights":
+            total += 0.01 * tl.sum(p, 1)
+        else:
+            total += tl.sum(p, 1)
+        if HOW == "scaled values":
+            added = tl.dot(p, v.to(tl.float32) * gain, input_precision="ieee")
+        else:
+            added = tl.dot(p.to(v.dtype), v, input_precision="ieee")
+        acc = acc * old[:, None] + added
+    if HOW == "scaled sum":
+        y = acc * gain / total[:, None]
+    elif HOW == "scaled":
+        y = gain * (acc / total[:, None])
+    elif HOW == "reciprocal":
+        y = acc * (1.0 / total)[:, None]
+    elif HOW == "guarded":
+        y = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    elif HOW == "sink":
+        y = acc / (total + tl.exp(-m))[:, None]
+    else:
+        y = acc / total[:, None]
+    tl.store(y_ptr + at, y.to(y_ptr.dtype.element_ty))
+    if HOW == "used":
+        tl.store(z_ptr + at, (y * y).to(z_ptr.dtype.element_ty))
+
+
+def mean(kernel, q, k, v, how, stored, gain=1.0, BLOCK=16):
+    """q: (n, 16), k, v: (keys, 16); y is in memory as `stored`."""
+    n, dim = q.shape
+    y, z = poisoned(q.shape, q, stored), poisoned(q.shape, q, stored)
+    kernel[(n // BLOCK,)](q, k, v, y, z, len(k), gain, DIM=dim, BLOCK=BLOCK, HOW=how)
+    return (y, z) if how == "used" else y
+
+
+def mean_reference(q, k, v, how, stored, gain=1.0):
+    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+    scores = 0.3 * (q.to(wide) @ k.to(wide).mT)
+    p, v = scores.exp(), v.to(wide)
+    if how == "signed":
+        p = torch.where(torch.arange(len(k), device=k.device) % 4 == 0, -0.25 * p, p)
+    total = p.sum(1, keepdim=True)
+    if how == "sink":
+        total = total + 1
+    elif how == "other weights":
+        total = 0.01 * total
+    y = p @ v / total
+    if how.startswith("scaled"):
+        y = gain * y
+    outputs = (y, y.square()) if how == "used" else (y,)
+    if wide != torch.float64:
+        outputs = tuple(each.to(stored) for each in outputs)
+    return outputs if how == "used" else outputs[0]

@@ -42,7 +42,8 @@ def test_half_precision(device, ran, form, dtype):
     if ran is not None:
         lines = op.explain().splitlines()
         # What is stored is the quotient. bfloat16 has the range of float32, so that it is read
-        # again. float16 has not: the quotient is saved as it was computed.
+        # again. float16 has not, and in these forms the quotient is not recognized as a mean: it is
+        # saved as it was computed.
         is_read = dtype == torch.bfloat16
         assert any("reads back: y_ptr" in line for line in lines) == is_read, lines
         # Apart from that, a number for each row is all that is kept, or handed over.

@@ -96,6 +96,47 @@ def test_results_of_functions(device, dtype, stored, how, request):
         assert may_be_read or "reads back: y_ptr" not in op.explain(), op.explain()
 
 
+MEANS = ("mean", "reciprocal", "guarded", "sink")
+NO_MEANS = ("scaled", "scaled sum", "scaled values", "other weights", "signed", "used")
+
+
+@pytest.mark.parametrize(
+    "how, dtype, stored",
+    [
+        *((how, torch.float16, torch.float16) for how in (*MEANS, *NO_MEANS)),
+        ("mean", torch.float32, torch.float16),
+        ("mean", torch.bfloat16, torch.bfloat16),
+        ("used", torch.bfloat16, torch.bfloat16),
+    ],
+    ids=str,
+)
+def test_means(device, dtype, stored, how, request):
+    """Only a mean has the range of half precision, and only its own gradient is rounded, too."""
+    op = differentiated(narrow_copies.mean_kernel, narrow_copies.mean)
+    for gain in (2.0**14, 2.0**-18) if how.startswith("scaled") else (1.0,):
+        scale = min(1.0, 2.0**6 / gain)
+        q, k = (random_tensor(n, 16, device=device, dtype=dtype) for n in (32, 40))
+        v = random_tensor(40, 16, device=device, dtype=dtype, scale=scale)
+        # Gradients have the size of what half precision resolves.
+        size = 2.0**13 if gain < 1 else 1.0
+        count = 2 if how == "used" else 1
+        upstreams = [size * torch.randn(32, 16, device=device).to(stored) for _ in range(count)]
+        inputs = (q, k, v, how, stored, gain)
+        assert_gradients_close(op, narrow_copies.mean_reference, inputs, upstreams, roundings=64)
+    if stored == torch.float16 and not request.config.getoption("--forward-only"):
+        is_read = "reads back: y_ptr" in op.explain()
+        assert is_read == (dtype == stored and how in MEANS), op.explain()
+
+
+@backward
+def test_means_in_bfloat16(device):
+    """What half precision does not hold is in the range of bfloat16."""
+    for how in MEANS:
+        op = differentiated(narrow_copies.mean_kernel, narrow_copies.mean)
+        inputs = [random_tensor(32, 16, device=device, dtype=torch.bfloat16) for _ in range(3)]
+        assert "reads back: y_ptr" in _explained(op, *inputs, how, torch.bfloat16)
+
+
 @backward
 def test_which_states_are_read_back(device):
     """Rounded to bfloat16 they are factors of gradients that are rounded to it, too."""
@@ -108,6 +149,18 @@ def test_which_states_are_read_back(device):
             is_read = stored == torch.float32 or dtype == stored == torch.bfloat16
             assert ("reads back: h_ptr" in text) == is_read, text
             assert ("taped: " in text) != is_read, text
+
+
+@backward
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_states_of_gradients_that_are_asked_for(device, is_wanted):
+    """A gradient in float32 needs more than a state in bfloat16, if it is asked for."""
+    op = differentiated(narrow_copies.recurrence_kernel, narrow_copies.recurrence)
+    a = _positive(12, 20, device=device, dtype=torch.bfloat16)
+    x = _positive(12, 20, device=device).detach().requires_grad_(is_wanted)
+    _with_states(a, x, torch.bfloat16, op=op).sum().backward()
+    text = _explained(op, a, x, torch.bfloat16, both=True)
+    assert ("reads back: h_ptr" in text) != is_wanted, text
 
 
 @backward

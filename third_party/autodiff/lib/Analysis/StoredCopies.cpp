@@ -3,7 +3,9 @@
 
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MathFunctions.h"
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/WeightedMeans.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -38,18 +40,13 @@ static bool isExactConstant(Operation *op, Type element) {
   return !losesInfo;
 }
 
-/// Whether `op` only moves elements. What a sort swaps is taken for unknown.
-static bool moves(Operation *op) {
-  return triton::isMove(op) && !isa<SwapOp>(op);
-}
-
 /// Whether `op` gives one of its operands, or that without its sign.
 static bool picks(Operation *op) {
   if (auto reduce = dyn_cast<triton::ReduceOp>(op)) {
     Operation *combiner = reduce.getSingleCombiner();
     return combiner && picks(combiner);
   }
-  return moves(op) ||
+  return onlyMoves(op) ||
          isa<ResidualOp, arith::ExtFOp, arith::TruncFOp, triton::FpToFpOp,
              arith::NegFOp, math::AbsFOp, arith::SelectOp, arith::MaximumFOp,
              arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(op);
@@ -103,10 +100,16 @@ static bool areAllGradients(triton::FuncOp kernel, const Activity &activity,
   });
 }
 
-/// The values of a backward that depend on a cotangent.
-static llvm::DenseSet<Value> findCotangents(triton::FuncOp backward) {
+/// The values of a backward that depend on a cotangent for which `isMeant`
+/// holds.
+static llvm::DenseSet<Value>
+findCotangents(triton::FuncOp backward,
+               llvm::function_ref<bool(UpstreamOp)> isMeant) {
   llvm::SetVector<Value> values;
-  backward.walk([&](UpstreamOp op) { values.insert_range(op->getResults()); });
+  backward.walk([&](UpstreamOp op) {
+    if (isMeant(op))
+      values.insert_range(op->getResults());
+  });
   for (unsigned next = 0; next < values.size(); ++next) {
     Value value = values[next];
     auto flow = [&](Value from, Value to) {
@@ -161,8 +164,15 @@ namespace mlir::autodiff {
 /// of a sum nothing.
 class CopyUses {
 public:
-  CopyUses(const StoredCopies &copies, Value copy, Type stored, bool mayRound)
-      : copies(copies), copy(copy), stored(stored), mayRound(mayRound) {}
+  /// How far a copy may differ: not at all; by a rounding, as a factor; by a
+  /// rounding, as a factor of the gradient of this very output, which is no
+  /// `others`.
+  enum class Rounding { None, OfFactors, OfOwnFactors };
+
+  CopyUses(const StoredCopies &copies, Value copy, Type stored,
+           Rounding rounding, llvm::DenseSet<Value> others = {})
+      : copies(copies), copy(copy), stored(stored), rounding(rounding),
+        others(std::move(others)) {}
 
   /// Whether no use needs more than the copy is.
   bool areRight();
@@ -185,13 +195,19 @@ private:
   bool maybeFactor(Trace trace) const {
     bool isMultiple =
         !trace.isSum || mutation::isMade("copies:differences as factors");
-    return mayRound && isMultiple && !trace.isSpread;
+    return rounding != Rounding::None && isMultiple && !trace.isSpread;
+  }
+  bool isOwnFactor(Operation *op, Trace trace, Value cotangent) const {
+    return isa<arith::MulFOp>(op) && !trace.isBent &&
+           (!others.contains(cotangent) ||
+            mutation::isMade("copies:factors of other gradients"));
   }
 
   const StoredCopies &copies;
   Value copy;
   Type stored;
-  bool mayRound;
+  Rounding rounding;
+  llvm::DenseSet<Value> others;
   llvm::MapVector<Value, Trace> traces;
   SmallVector<Value> pending;
 };
@@ -258,7 +274,7 @@ static bool adds(Operation *op) {
 
 /// A comparison with zero is right for a multiple of a value.
 bool CopyUses::compareWithZero(Operation *op, Trace trace) {
-  return mayRound && !trace.isSum &&
+  return rounding == Rounding::OfFactors && !trace.isSum &&
          llvm::any_of(op->getOperands(), [](Value operand) {
            return matchPattern(operand, m_AnyZeroFloat());
          });
@@ -283,6 +299,9 @@ bool CopyUses::multiply(OpOperand &use) {
     bool mayGrow =
         isFactor ? ofOther.isCarried : trace.isCarried && isTraced(other);
     if (mayGrow || (isFactor && !maybeFactor(trace)))
+      return false;
+    if (isFactor && rounding == Rounding::OfOwnFactors &&
+        !isOwnFactor(op, trace, other))
       return false;
     return isFactor ? result(Trace()) : result(trace);
   }
@@ -327,7 +346,7 @@ bool CopyUses::visit(OpOperand &use) {
     return sum(op, trace);
   if (isa<triton::BroadcastOp, triton::SplatOp>(op) && !isCotangent(value))
     trace.isSpread = true;
-  if (isa<ResidualOp, arith::ExtFOp>(op) || moves(op))
+  if (isa<ResidualOp, arith::ExtFOp>(op) || onlyMoves(op))
     return pass(op, trace);
   trace.isSame = false;
   return isa<arith::TruncFOp, arith::NegFOp, math::AbsFOp>(op) &&
@@ -356,7 +375,8 @@ bool CopyUses::areRight() {
 //===----------------------------------------------------------------------===//
 
 StoredCopies::StoredCopies(triton::FuncOp backward)
-    : kernel(backward), cotangents(findCotangents(backward)) {}
+    : kernel(backward),
+      cotangents(findCotangents(backward, [](UpstreamOp) { return true; })) {}
 
 StoredCopies::StoredCopies(triton::FuncOp kernel, const Activity &activity)
     : kernel(kernel), activity(&activity) {}
@@ -391,18 +411,40 @@ static bool isOnlyStored(Value value, Type stored) {
   });
 }
 
-bool StoredCopies::mayStandIn(Value computed, Value used, Type stored) const {
+/// Whether a store keeps a mean, whose copy only multiplies the gradient of
+/// what is stored there.
+bool StoredCopies::isFactorOfOwn(Value computed, Value used,
+                                 triton::StoreOp store) const {
+  Type stored = getElementTypeOrSelf(store.getValue());
+  if (activity || (!isMeanOf(computed, stored) &&
+                   !mutation::isMade("copies:any factors of their own")))
+    return false;
+  Attribute site = store->getAttr(kSiteAttr);
+  llvm::DenseSet<Value> others = findCotangents(
+      kernel, [&](UpstreamOp op) { return op.getSiteAttr() != site; });
+  return CopyUses(*this, used, stored, CopyUses::Rounding::OfOwnFactors, others)
+      .areRight();
+}
+
+bool StoredCopies::mayStandIn(Value computed, Value used,
+                              triton::StoreOp store) const {
+  using Rounding = CopyUses::Rounding;
+  Type stored = getElementTypeOrSelf(store.getValue());
   if (isExactIn(computed, stored) ||
       mutation::isMade("copies:rounded as if they were not"))
     return true;
   bool isTile = elementsOf(computed.getType()) > 1;
   bool isRounded = isTile && isRoundedAnyway(stored);
-  if (isRounded && (stored.isBF16() || stored.isF16()) &&
-      readsItsResult(computed.getDefiningOp()) &&
+  bool isHalf = stored.isBF16() || stored.isF16();
+  if (isRounded && isHalf && readsItsResult(computed.getDefiningOp()) &&
       (isOnlyStored(computed, stored) ||
        mutation::isMade("copies:results that have other uses")))
     return true;
+  if (isRounded && isHalf && isFactorOfOwn(computed, used, store))
+    return true;
   bool hasRange =
       stored.isBF16() || mutation::isMade("copies:half precision as factors");
-  return CopyUses(*this, used, stored, isRounded && hasRange).areRight();
+  return CopyUses(*this, used, stored,
+                  isRounded && hasRange ? Rounding::OfFactors : Rounding::None)
+      .areRight();
 }

@@ -237,27 +237,6 @@ Value mlir::autodiff::splatTo(OpBuilder &builder, Location loc, Value scalar,
       builder, loc, withElementType(type, scalar.getType()), scalar);
 }
 
-std::optional<Repeated> mlir::autodiff::matchRepeated(Value tile) {
-  auto type = dyn_cast<RankedTensorType>(tile.getType());
-  if (!type)
-    return std::nullopt;
-  if (auto splat = tile.getDefiningOp<triton::SplatOp>())
-    return type.getRank() == 1 ? std::optional(Repeated{splat.getSrc(), 0})
-                               : std::nullopt;
-  auto broadcast = tile.getDefiningOp<triton::BroadcastOp>();
-  if (!broadcast)
-    return std::nullopt;
-  auto expand = broadcast.getSrc().getDefiningOp<triton::ExpandDimsOp>();
-  if (!expand)
-    return std::nullopt;
-  auto source = cast<RankedTensorType>(expand.getSrc().getType());
-  for (int64_t axis = 0, from = 0; axis < type.getRank(); ++axis)
-    if (axis != static_cast<int64_t>(expand.getAxis()) &&
-        source.getDimSize(from++) != type.getDimSize(axis))
-      return std::nullopt; // repeated along another axis, too
-  return Repeated{expand.getSrc(), expand.getAxis()};
-}
-
 Type mlir::autodiff::withElementType(Type type, Type element) {
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     return tensor.clone(element);
@@ -299,16 +278,4 @@ Value mlir::autodiff::castFloat(OpBuilder &builder, Location loc, Value value,
   // f16 and bf16 are converted through f32.
   Value wide = castFloat(builder, loc, value, builder.getF32Type());
   return castFloat(builder, loc, wide, element);
-}
-
-bool mlir::autodiff::rearranges(Operation *op) {
-  // What a sort swaps is taken for unknown.
-  return isa<arith::ExtFOp, arith::TruncFOp>(op) ||
-         (triton::isMove(op) && !isa<SwapOp>(op));
-}
-
-bool mlir::autodiff::movesElements(Operation *op) {
-  // So is what a gather takes: it may be of any lane, live or dead.
-  return rearranges(op) || isa<ResidualOp, triton::FpToFpOp>(op) ||
-         (triton::takesElements(op) && !isa<triton::GatherOp, SwapOp>(op));
 }

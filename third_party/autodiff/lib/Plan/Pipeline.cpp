@@ -168,7 +168,9 @@ static void addDerive(Passes &passes, const Request &request) {
   passes.clean();
   passes.add(createPickMaxima());
   if (request.reload)
-    passes.add(createMarkStates(withRepeated(request, MarkStatesOptions())));
+    passes.add(createMarkStates(withWanted(
+        request,
+        withCotangents(request, withRepeated(request, MarkStatesOptions())))));
   passes.add(createMaskLoads(withLaunch(request, MaskLoadsOptions())));
   passes.add(createReverse(withLaunch(request, ReverseOptions())));
   passes.clean();

@@ -1,6 +1,7 @@
 //===- CotangentRange.cpp - How large cotangents may become ---------------===//
 #include "autodiff/Rules/CotangentRange.h"
 
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Rules/Functions.h"

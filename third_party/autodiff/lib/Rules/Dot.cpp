@@ -1,4 +1,5 @@
 //===- Dot.cpp - Matrix products ------------------------------------------===//
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Builders/FirstLane.h"
 #include "autodiff/Builders/LanesAcross.h"
 #include "autodiff/Builders/Tile.h"

@@ -4,6 +4,7 @@
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/LaneBounds.h"
 #include "autodiff/Analysis/LiveLanes.h"
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"

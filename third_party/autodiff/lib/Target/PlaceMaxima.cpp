@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Builders/Axis.h"
 #include "autodiff/Builders/Combiner.h"

@@ -2,7 +2,7 @@
 //
 // A kernel stores many a value that its backward needs: as it was computed, or
 // rounded to the type in memory. A backward may read such a copy back in place
-// of the value in three cases.
+// of the value in four cases.
 //
 //   - It is exact: the type holds the value, or all uses round it to that type
 //     anyway.
@@ -14,6 +14,10 @@
 //   - It is the result of a function, and only the derivative of that function
 //     uses it. PyTorch's operation, exp or tanh say, reads its rounded output,
 //     too.
+//   - It is a weighted mean of numbers of its type (WeightedMeans.h), all
+//     gradients have that type, and the copy only multiplies the gradient of
+//     that very output, element by element. So do PyTorch's attention and
+//     softmax. A mean has the range of its numbers.
 //
 // Numbers, which a program can save in four bytes, and tiles that are broadcast
 // to larger ones, have to be exact.
@@ -34,13 +38,14 @@ public:
   /// Of values in a kernel whose backward is not derived yet.
   StoredCopies(triton::FuncOp kernel, const Activity &activity);
 
-  /// Whether a backward may use a copy in the element type `stored` in place of
+  /// Whether a backward may use what `store` leaves in memory in place of
   /// `used`. The value is the forward's `computed`, which is stored there.
-  bool mayStandIn(Value computed, Value used, Type stored) const;
+  bool mayStandIn(Value computed, Value used, triton::StoreOp store) const;
 
 private:
   friend class CopyUses;
 
+  bool isFactorOfOwn(Value computed, Value used, triton::StoreOp store) const;
   bool isRoundedAnyway(Type stored) const;
 
   triton::FuncOp kernel;

@@ -107,23 +107,10 @@ void dropHints(Operation *op);
 /// A splat of `scalar` to the shape of `type`; the scalar itself if `type` is
 /// no tile.
 Value splatTo(OpBuilder &builder, Location loc, Value scalar, Type type);
-/// A tile that repeats `source` along `axis`: a splat of a scalar (along its
-/// only axis), or an expand_dims and a broadcast.
-struct Repeated {
-  Value source;
-  unsigned axis;
-};
-std::optional<Repeated> matchRepeated(Value tile);
 /// `type` with another element type.
 Type withElementType(Type type, Type element);
 /// `value`, a float or tile of floats, with element type `element`.
 Value castFloat(OpBuilder &builder, Location loc, Value value, Type element);
-
-/// Whether `op` only moves elements (transposition, reshape, …) or changes
-/// their bit width.
-bool rearranges(Operation *op);
-/// Whether `op` moves elements, or changes how they are written.
-bool movesElements(Operation *op);
 
 /// Sign-extends or truncates `value`, an integer or tile of integers, to
 /// `element`.

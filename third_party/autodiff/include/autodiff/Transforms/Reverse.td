@@ -16,9 +16,10 @@ def MarkStates : AutodiffPass<"autodiff-mark-states", "::mlir::ModuleOp", Rewrit
     A loop may carry a value and store it in every iteration, directly in its
     body. `autodiff.state` on that store holds the check that no element is
     stored to twice. A backward then loads the value from there, and needs no
-    tape.
+    tape. Where memory holds the value rounded, that depends on the gradients
+    that are asked for.
   }];
-  let options = RepeatedOptions;
+  let options = !listconcat(WantedOptions, CotangentOptions, RepeatedOptions);
 }
 
 def Reverse : AutodiffPass<"autodiff-reverse", "::mlir::ModuleOp", !listconcat(RewritesCopy, ["Sites"])> {

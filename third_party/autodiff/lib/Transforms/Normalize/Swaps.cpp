@@ -1,4 +1,5 @@
 //===- Swaps.cpp - Swaps of elements that are made with bits --------------===//
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Builders/Reduction.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Transforms/Passes.h"

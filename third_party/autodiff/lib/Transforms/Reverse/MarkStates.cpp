@@ -108,9 +108,8 @@ void MarkStates::mark(scf::ForOp loop, unsigned index,
       LinearForm::of(carried, {}, ScalarExpr::From::Memory))
     return;
   for (StoredState state : findStoredStates(loop, index)) {
-    Type stored = getElementTypeOrSelf(state.store.getValue());
     if (state.store->hasAttr(kStateAttr) ||
-        !copies.mayStandIn(carried, carried, stored) ||
+        !copies.mayStandIn(carried, carried, state.store) ||
         (!keepsToMask(loop, index, state.store) &&
          !mutation::isMade("states:read where a mask left them out")) ||
         !findPlace(loop, state.store.getPtr()))
@@ -124,9 +123,8 @@ void MarkStates::mark(scf::ForOp loop, unsigned index,
 
 void MarkStates::transform() {
   kernel = getDifferentiated(getOperation());
-  // Any gradient may be asked for; outputs without a cotangent are gone.
-  Activity activity(kernel, findWanted(kernel, /*all=*/true, {}),
-                    findWithCotangents(kernel, /*all=*/true, {}));
+  Activity activity(kernel, findWanted(kernel, allWanted, wanted),
+                    findWithCotangents(kernel, allCotangents, cotangents));
   StoredCopies copies(kernel, activity);
   kernel.walk([&](scf::ForOp loop) {
     for (unsigned index = 0; index < loop.getNumRegionIterArgs(); ++index)

@@ -242,7 +242,7 @@ void Residuals::findOutputs() {
       Type stored = getElementTypeOrSelf(store.getValue());
       bool isReference = residual.getPinned() || needed.getPinned();
       if (isReference ? isExactIn(value, stored)
-                      : copies.mayStandIn(value, needed.getResult(), stored)) {
+                      : copies.mayStandIn(value, needed.getResult(), store)) {
         outputs.insert({residual.getId(), store});
         return;
       }

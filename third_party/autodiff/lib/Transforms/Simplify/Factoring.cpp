@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Factoring.h"
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Builders/Combiner.h"
 #include "autodiff/Builders/Tile.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"

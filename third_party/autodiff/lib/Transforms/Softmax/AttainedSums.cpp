@@ -2,7 +2,8 @@
 #include "AttainedSums.h"
 
 #include "Maxima.h"
-#include "Sign.h"
+#include "autodiff/Analysis/Moves.h"
+#include "autodiff/Analysis/Sign.h"
 #include "autodiff/Builders/Combiner.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "FreeMaxima.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Mutation.h"

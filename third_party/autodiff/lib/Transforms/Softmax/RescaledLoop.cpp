@@ -13,9 +13,9 @@
 
 #include "LogSum.h"
 #include "Maxima.h"
-#include "Sign.h"
 #include "UnseenRows.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/Sign.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -1,8 +1,7 @@
 //===- Sign.cpp - Values that cannot be negative --------------------------===//
-#include "Sign.h"
+#include "autodiff/Analysis/Sign.h"
 
-#include "autodiff/Builders/Combiner.h"
-#include "autodiff/Builders/Tile.h"
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -53,8 +52,7 @@ Sign Signs::compute(Value value) {
   if (isa<arith::SelectOp>(op))
     return std::min(operand(1), operand(2));
   if (auto reduce = dyn_cast<triton::ReduceOp>(op))
-    return reduce.getSrcs().size() == 1 &&
-                   classifyCombiner(reduce.getCombineOp()) == Combiner::Sum
+    return isa_and_present<arith::AddFOp>(reduce.getSingleCombiner())
                ? operand(0)
                : Sign::Unknown;
   if (isa<ResidualOp>(op) || rearranges(op))

@@ -1,6 +1,6 @@
 //===- Sign.h - Values that cannot be negative ------------------*- C++ -*-===//
-#ifndef AUTODIFF_LIB_TRANSFORMS_SOFTMAX_SIGN_H
-#define AUTODIFF_LIB_TRANSFORMS_SOFTMAX_SIGN_H
+#ifndef AUTODIFF_ANALYSIS_SIGN_H
+#define AUTODIFF_ANALYSIS_SIGN_H
 
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
@@ -25,4 +25,4 @@ private:
 
 } // namespace mlir::autodiff
 
-#endif // AUTODIFF_LIB_TRANSFORMS_SOFTMAX_SIGN_H
+#endif // AUTODIFF_ANALYSIS_SIGN_H
