@@ -1,4 +1,5 @@
-"""Products in float64: ptxas computes some wrongly (lost_sums.py), and Triton rejects some.
+"""Products in float64: ptxas computes some wrongly (lost_sums.py), it leaves out others
+(uniform_operands.py), and Triton rejects some.
 
 What ptxas and Triton make of kernels is looked at without a GPU.
 """
@@ -11,8 +12,8 @@ import torch
 import triton
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import double_products as dp
-from triton.backends.autodiff import AutodiffError, corpus, lost_sums
-from triton.backends.autodiff.assembler import assembled, instructions
+from triton.backends.autodiff import AutodiffError, corpus, lost_sums, uniform_operands
+from triton.backends.autodiff.assembler import assembled
 
 pytestmark = pytest.mark.every_triton
 
@@ -110,13 +111,12 @@ def _ptx(chosen: bool) -> str:
 
 
 @pytest.fixture
-def compiled():
-    """Return a kernel of products whose summand is chosen by a number, as it should not be."""
+def assemble():
+    """Return a function that makes a kernel of PTX."""
     text = hopper.ttir(dp.summed_kernel, [DOUBLE] * 3 + ["i32"], {}, True)
     plain = hopper.compiled_text(text, assemble=True, num_warps=4)
 
-    def of(chosen=True):
-        ptx = _ptx(chosen)
+    def of(ptx):
         code = assembled(ptx, plain)
         asm = {"ptx": ptx, "cubin": code}
         return types.SimpleNamespace(asm=asm, kernel=code, metadata=plain.metadata)
@@ -124,8 +124,10 @@ def compiled():
     return of
 
 
-def _products(cubin):
-    return sum(i & lost_sums._OPERATION == lost_sums._DMMA for i in instructions(cubin))
+@pytest.fixture
+def compiled(assemble):
+    """Return a kernel of products whose summand is chosen by a number, as it should not be."""
+    return lambda chosen=True: assemble(_ptx(chosen))
 
 
 def test_lost_sums_are_found_and_mended(compiled, monkeypatch):
@@ -135,7 +137,7 @@ def test_lost_sums_are_found_and_mended(compiled, monkeypatch):
         lost_sums.warn_of_lost_sums(wrong, "k")
     right = lost_sums.ensure_sums(wrong)
     assert not lost_sums.has_lost_sums(right)
-    assert right.kernel == right.asm["cubin"] and _products(right.kernel) == 2
+    assert right.kernel == right.asm["cubin"] and uniform_operands.products(right.kernel) == 2
     assert lost_sums.ensure_sums(right) is right
     # It is there the next time.
     monkeypatch.setattr(lost_sums, "assembled", None)
@@ -152,7 +154,7 @@ def test_what_cannot_be_mended_is_refused(compiled, monkeypatch):
 def test_sums_that_are_right_stay(compiled, recwarn):
     right = compiled(chosen=False)
     code = right.kernel
-    assert _products(code) == 2 and lost_sums.ensure_sums(right).kernel is code
+    assert uniform_operands.products(code) == 2 and lost_sums.ensure_sums(right).kernel is code
     lost_sums.warn_of_lost_sums(right, "k")
     assert not [w for w in recwarn if "float64 products" in str(w.message)]
 
@@ -194,3 +196,88 @@ def test_mended_code_is_right(cuda, kernel, n):
         last = range(max(n - 1, 0) // 3 * 3, n)
         truth = sum((x[i] @ w[i] for i in last), torch.zeros_like(y))
     torch.testing.assert_close(y, truth, rtol=1e-12, atol=1e-12)
+
+
+# What ptxas leaves products out of. It is only assembled: much of it has no value. What else is
+# done with %x, the same in all threads, makes it move to a uniform register.
+_UNIFORM = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+.reqntid 128
+{{
+.reg .pred %q<2>;
+.reg .b32 %r<6>;
+.reg .b64 %a<8>, %b<4>, %c<4>, %s<9>, %x, %y, %z;
+ld.global.b64 {{ %x }}, [ %s0 + 0 ];
+{product}
+@%q0 cp.async.ca.shared.global [ %r1 + 0 ], [ %s1 + 0 ], 0x8, %r0;
+mad.lo.s64 %s2, %s3, %s4, %s5;
+shl.b64 %s6, %s2, 5;
+add.s64 %s7, %s8, %s6;
+@%q0 cp.async.ca.shared.global [ %r2 + 0 ], [ %s7 + 0 ], 0x8, %r3;
+@%q0 cp.async.ca.shared.global [ %r4 + 0 ], [ %s1 + 0 ], 0x8, %r3;
+selp.b64 %y, %x, 0, %q1;
+st.shared.b64 [%r5], %y;
+st.global.b64 [%s0], %c0;
+st.global.b64 [%s0+8], %c1;
+st.global.b64 [%s0+16], %c2;
+st.global.b64 [%s0+24], %c3;
+ret;
+}}
+"""
+_A, _B, _C = "%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7", "%b0, %b1, %b2, %b3", "%c0, %c1, %c2, %c3"
+_ALIKE = "%x, %x, %x, %x"
+_PREFIX = "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64"
+
+
+def _product(a=_A, b=_B, c=_C, before="", operation=_PREFIX):
+    return f"{before} {operation} {{ {_C} }}, {{ {a} }}, {{ {b} }}, {{ {c} }};"
+
+
+LEFT_OUT = {
+    "b": _product(b=_ALIKE),
+    "two products": _product(b=_ALIKE) * 2,
+    "summand": _product(c=_ALIKE),
+    "moved summand": _product(before="".join(f"mov.b64 %c{i}, %x;" for i in range(4))),
+    "shorter sums": _product("%a0, %a1", "%x", operation=_PREFIX.replace("k16", "k4")),
+    "a": _product("%x, %x", "%b0", operation=_PREFIX.replace("k16", "k4")),
+}
+
+
+@pytest.mark.parametrize("product", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_products_that_are_left_out(assemble, product, monkeypatch):
+    """The same in all threads: a factor, or what is added."""
+    count = product.count("mma")
+    wrong = assemble(_UNIFORM.format(product=product))
+    assert uniform_operands.products(wrong.kernel) == 0, "ptxas is right by now"
+    with pytest.warns(UserWarning, match="leaves out float64 products of kernel 'k'"):
+        uniform_operands.warn_of_uniform_operands(wrong, "k")
+    right = uniform_operands.ensure_operands(wrong)
+    assert uniform_operands.products(right.kernel) == count
+    assert right.asm["cubin"] is right.kernel
+    assert uniform_operands.ensure_operands(right) is right
+    assert not lost_sums.has_lost_sums(right)
+    # It is there the next time.
+    monkeypatch.setattr(uniform_operands, "assembled", None)
+    again = uniform_operands.ensure_operands(assemble(_UNIFORM.format(product=product)))
+    assert again.kernel == right.kernel
+
+
+OWN = {
+    "from shared memory": "ld.shared.b64 %z, [%r5]; " + _product(b="%z, %z, %z, %z"),
+    "a sum": "add.f64 %z, %x, %x; " + _product(b="%z, %z, %z, %z"),
+    "zeros": "mov.b64 %z, 0; " + _product(c="%z, %z, %z, %z"),
+}
+
+
+@pytest.mark.parametrize("product", OWN.values(), ids=OWN)
+def test_products_that_are_right_stay(assemble, product, recwarn):
+    loads = "".join(f"ld.shared.b64 %{x}{i}, [%r5+{8 * i}]; " for x in "ab" for i in range(4))
+    kernel = assemble(_UNIFORM.format(product=loads + product))
+    code = kernel.kernel
+    assert uniform_operands.products(code) == 1
+    assert uniform_operands.ensure_operands(kernel).kernel is code
+    uniform_operands.warn_of_uniform_operands(kernel, "k")
+    assert not [w for w in recwarn if "float64 products" in str(w.message)]

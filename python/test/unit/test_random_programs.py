@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from fuzz import campaign, faults
 from fuzz.choices import Choices, seeded
-from fuzz.differences import POISON, UNSEEN, gradients_of
+from fuzz.differences import POISON, UNSEEN, Check, gradients_of
 from fuzz.endless import is_endless
 from fuzz.generate import generate, kinds, write
 from fuzz.oracle import Subject
@@ -217,6 +217,40 @@ def test_noise_of_no_size_changes_nothing(device, first, tmp_path):
         if compared == 4:
             break
     assert compared == 4
+
+
+HIDDEN = """
+i = tl.arange(0, 8)
+v1 = tl.minimum(tl.load(x2 + i), tl.load(x1))
+tl.store(y1, tl.max(v1, 0))
+"""
+
+
+@on_cpu
+@pytest.mark.parametrize("factor", [1.0, 1.1])
+def test_ties_of_rounded_numbers_are_no_faults(device, factor, first, tmp_path):
+    """A maximum hides a tie from differences. There, the gradient is what PyTorch's is."""
+
+    def tied(tensors):
+        if "x2" not in tensors:
+            return tensors
+        # Three are greater than x1, one is equal to it.
+        return {**tensors, "x1": tensors["x2"].sort().values[4:5].clone()}
+
+    subject = _subject(tmp_path, faults.written(HIDDEN, x1=1, x2=8, y1=1), None)
+    given = subject.program, subject.kernel, subject.stub, first, factor
+    check = Check(*given, tied)
+    x1, x2 = (x.clone().requires_grad_() for x in check.inputs.values.values())
+    y = torch.minimum(x1, x2).amax(0, keepdim=True)
+    truth = torch.autograd.grad(y, (x1, x2), check.upstream)
+    if factor == 1.0:
+        for ours, theirs in zip(check.gradients.values(), truth, strict=True):
+            torch.testing.assert_close(ours, theirs)
+    assert check.verdict(subject.passing_nan).status == "discarded"
+    # Numbers that are not rounded do not tie: there, nothing but the truth passes.
+    assert Check(*given).verdict(subject.passing_nan).status in (
+        ["wrong"] if factor != 1.0 else ["passed", "discarded"]
+    )
 
 
 @on_cpu

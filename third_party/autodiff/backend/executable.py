@@ -32,6 +32,7 @@ from .miscompiled import ensure_right
 from .omitted import with_all_products
 from .plan import Kernel
 from .target import other_form, verify
+from .uniform_operands import ensure_operands
 from .waiting import work
 
 # Options that the backward inherits from the forward's compilation. A register limit is not among
@@ -173,7 +174,7 @@ class Executable:
             plain = self._translate(path)
             compiled = ensure_right(plain, self._translate)
             code = compiled.asm.get("cubin")
-            compiled = ensure_addresses(ensure_sums(compiled))
+            compiled = ensure_addresses(ensure_sums(ensure_operands(compiled)))
         self.is_mended = compiled is not plain or compiled.asm.get("cubin") is not code
         check_whole(compiled)
         compiled._init_handles()

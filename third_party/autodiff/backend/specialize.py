@@ -25,6 +25,7 @@ from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
 from .tensor_likes import tensor_of
+from .uniform_operands import warn_of_uniform_operands
 from .wrappers import catch, chain, is_plain, one_at_a_time, passes_on, prepare
 
 
@@ -260,6 +261,7 @@ class Specialization:
         warn_of_misaddressed(kernel, self.name)
         warn_of_omitted(kernel, self.name)
         warn_of_lost_sums(kernel, self.name)
+        warn_of_uniform_operands(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
             from .tracing import trace_for_derivative
 
