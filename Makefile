@@ -31,10 +31,11 @@ lit:
 	$(PY) -c 'from lit.main import main; main()' -q -Dbuild=$(TAD_BUILD_DIR) test third_party/autodiff/test
 
 # TESTS names some of them. Idle threads of PyTorch sleep: each process has as many as there are
-# cores, and where they spin they keep the other processes waiting.
+# cores, and where they spin they keep the other processes waiting. At the end: what takes longest.
 TESTS ?= python/test
 pytest:
-	OMP_WAIT_POLICY=passive $(PY) -m pytest -q -rs -n $(TEST_JOBS) --dist worksteal $(TESTS)
+	OMP_WAIT_POLICY=passive $(PY) -m pytest -q -rs -n $(TEST_JOBS) --dist worksteal \
+	  --durations=30 --durations-min=1 $(TESTS)
 
 # Gradients of N random programs against finite differences and, in half precision,
 # float64; JOBS programs at a time. Results and failing programs, made small, are in

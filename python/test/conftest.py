@@ -1,5 +1,6 @@
 """Devices, random seeds and uninitialised memory for every test below this directory."""
 
+import collections
 import gc
 import itertools
 import os
@@ -79,6 +80,20 @@ def pytest_runtest_logreport(report):
     if report.failed:
         reason = str(getattr(report.longrepr, "reprcrash", report.longrepr)).strip()
         print(f"\nFAILED {report.nodeid} ({report.when}): {reason[-300:]}", flush=True)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say which files take longest: `make pytest` shows the slowest tests, too."""
+    seconds = collections.Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    terminalreporter.section("files that take more than a minute")
+    for file, duration in seconds.most_common():
+        if duration > 60:
+            terminalreporter.write_line(f"{duration:7.0f}s {file}")
+    terminalreporter.write_line(f"{sum(seconds.values()):7.0f}s all")
 
 
 def _looks(item) -> bool:
