@@ -14,6 +14,7 @@ from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import double_products as dp
 from triton.backends.autodiff import AutodiffError, corpus, lost_sums, uniform_operands
 from triton.backends.autodiff.assembler import assembled
+from triton.runtime.errors import PTXASError
 
 pytestmark = pytest.mark.every_triton
 
@@ -246,11 +247,16 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.skipif(not TAKES_16X8X16, reason="Triton takes smaller products")
 @pytest.mark.parametrize("product", LEFT_OUT.values(), ids=LEFT_OUT)
 def test_products_that_are_left_out(assemble, product, monkeypatch):
     """The same in all threads: a factor, or what is added."""
     count = product.count("mma")
-    wrong = assemble(_UNIFORM.format(product=product))
+    try:
+        wrong = assemble(_UNIFORM.format(product=product))
+    except PTXASError as error:
+        assert "Internal compiler error" in str(error)
+        pytest.skip("ptxas does not compile such products")
     assert uniform_operands.products(wrong.kernel) == 0, "ptxas is right by now"
     with pytest.warns(UserWarning, match="leaves out float64 products of kernel 'k'"):
         uniform_operands.warn_of_uniform_operands(wrong, "k")

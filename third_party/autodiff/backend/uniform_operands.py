@@ -4,7 +4,7 @@ On Hopper, ptxas keeps what is the same for all threads in uniform registers. It
 of a matrix instruction there that consists of such numbers: a scalar from memory, for all elements
 of a tile. The instruction for float64 (16x8x4 to 16x8x16) has no such form. ptxas (12.8 and 12.9,
 which come with Triton 3.6, were tried) drops it then, without a word, at each optimization level
-but 0. What reads the result gets what its registers held before:
+but 0 (13.4 ends with an error). What reads the result gets what its registers held before:
 
     b = tl.broadcast_to(tl.load(scale_ptr), [K, N])
     y = tl.dot(a, b)

@@ -177,4 +177,63 @@ FOUND = {
         "cuda",
         "float32",
     ),
+    "a product with one number": Fault(
+        "ptxas left out a product, one factor of which is the same in all threads",
+        ("product of M", "broadcast of a scalar", "decay in rows all"),
+        written(
+            """
+            i = tl.arange(0, 4)
+            p = tl.program_id(1) * 2 + tl.program_id(0)
+            k = tl.load(t1 + p)
+            m1 = (i[None, :] >= 0) & (p > 1)
+            k1 = tl.load(t2 + tl.arange(0, 2))[:, None] * 7 + (i % 2)[None, :]
+            k1 = k1 + tl.program_id(1) * 2
+            v18 = tl.load(x1 + k1).to(T)
+            v19 = tl.where(m1, v18, 0.0)
+            j = tl.arange(0, 32)
+            v32 = tl.load(x2 + j, mask=j < 32, other=0.0).to(T) * 0.5 - 800.0
+            v33 = tl.where(j[:, None] >= j[None, :], tl.exp(v32[:, None] - v32[None, :]), 0.0)
+            v35 = tl.sin(tl.where(m1, v18, 0.5))
+            v36 = tl.reduce(v35, 0, c.multiply)
+            v37, k2 = tl.reduce((v36, i), 0, c.larger_pair)
+            v41 = tl.dot(v33, tl.broadcast_to(v37, [32, 2]), input_precision=P).to(T)
+            v43 = tl.min(v41 / (1.0 + tl.abs(v41)), 1)
+            v45 = tl.max(tl.where(j < 32, v43, 0.5), 0)
+            v48 = tl.fma(tl.broadcast_to(v37, [2, 4]), v19, v37)
+            v51 = tl.cumsum((tl.program_id(1) * 1).to(T) * 0.25 + tl.zeros([4], T), 0)
+            tl.store(y1 + k * 17 + p * 4 + i, v51)
+            v55 = tl.exp(v35 - tl.max(v35, 0, keep_dims=True))
+            v56 = v55 / tl.sum(v55, 0, keep_dims=True)
+            k58 = (p ^ 1) % 3
+            v59 = tl.full([4], -9.0, T)
+            v60 = tl.zeros([4], T)
+            v61 = tl.zeros([4], T)
+            v62 = tl.broadcast_to(v56[None, :, :], [2, 2, 4])
+            v63 = v62
+            for s in range(k58, k58 + k58 * 3, n):
+                v89, k90 = tl.max(tl.sum(v62, 2), 0, return_indices=True)
+                v92 = tl.cos(tl.broadcast_to(v89[None, :], [4, 2]) * 0.5)
+                s93 = tl.maximum(v59, tl.max(v92, 1))
+                s94 = tl.exp(v92 - s93[:, None])
+                s95 = tl.exp(v59 - s93)
+                s96 = v60 * 0 + s95
+                v60 = v60 * s95 + tl.sum(s94, 1)
+                v61 = v61 * s96 + tl.sum(s94 * v92, 1)
+                v59 = s93
+                v63 = tl.minimum(tl.maximum(v62 - tl.max(v62, 0, keep_dims=True), -0.9973), 0.9973)
+            v99 = v61 / tl.maximum(v60, 0.01)
+            v108 = tl.cos(tl.sum(tl.max(v63, 2), 1)[:, None] * 0.5)
+            v111 = v55 + v45 + v48 + v51[None, :] + v108 + v99[None, :]
+            tl.store(y1 + k * 17 + tl.arange(0, 2)[:, None] + i[None, :] * 5, v111)
+            """,
+            grid=(2, 2),
+            n=3,
+            tables={"t1": [3, 0, 2, 1], "t2": [0, 0]},
+            x1=11,
+            x2=32,
+            y1=68,
+        ),
+        "cuda",
+        "float64",
+    ),
 }
