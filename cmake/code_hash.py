@@ -2,8 +2,8 @@
 
     code_hash.py OUTPUT OBJECTS NM VERSION PART...
 
-OBJECTS is a file with the names of all object files of ours, and the backend's are those that have a
-PART in their path. OUTPUT becomes a C file with the hash; VERSION is of what is not ours, LLVM's.
+OBJECTS is a file with the names of all object files of ours, and the backend's are those that have
+a PART in their path. OUTPUT becomes a C file with the hash; VERSION is of what is not ours, LLVM's.
 
 A kernel's object stays right as long as the hash stays. Comments are in no object file, and nor is
 most of the differentiation.

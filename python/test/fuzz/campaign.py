@@ -8,8 +8,8 @@ python -m fuzz.campaign --kind "edge before a view" --seed 3
 python -m fuzz.campaign 4000 --device cuda --types float64 --kind "product of T"
 python -m fuzz.campaign --report build/fuzz
 
-One program in ten is looked at, and another one compiled as users' kernels are (LLVM's level 2). The
-others are not looked at, and compiled at level 0: `--look 1` and `--level 2` are for all.
+One program in ten is looked at, and another one compiled as users' kernels are (LLVM's level 2).
+The others are not looked at, and compiled at level 0: `--look 1` and `--level 2` are for all.
 Each result is a line of a file in the output folder, which a shard that was cut off goes on with.
 Kinds of programs that are known to fail can be left out with `--without`.
 """

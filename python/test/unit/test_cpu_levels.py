@@ -1,5 +1,4 @@
-"""LLVM's levels: what a kernel of the CPU backend computes does not depend on them."""
-
+"""LLVM's levels: numbers stay what they are at each."""
 
 import levels
 import pytest

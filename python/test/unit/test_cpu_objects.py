@@ -170,7 +170,9 @@ def code_hash(tmp_path):
         listing, output = tmp_path / "objects.txt", tmp_path / "hash.c"
         listing.write_text("\n".join(map(str, objects)))
         script = ROOT / "cmake" / "code_hash.py"
-        subprocess.run([sys.executable, script, output, listing, nm, version, "backend/"], check=True)
+        subprocess.run(
+            [sys.executable, script, output, listing, nm, version, "backend/"], check=True
+        )
         return output.read_text()
 
     return code_hash

@@ -1,8 +1,8 @@
 """Objects of the CPU backend, kept under what they depend on.
 
-Triton keeps a kernel under the text of its Python functions and of all this package: there, a changed
-comment makes it stale. Most of the time goes into the object, though, which only depends on TTIR, on
-the code that lowers it, on LLVM, and on this machine. So it has a file of its own.
+Triton keeps a kernel under the text of its Python functions and of all this package: there, a
+changed comment makes it stale. Most of the time goes into the object, though, which only depends on
+TTIR, on the code that lowers it, on LLVM, and on this machine. So it has a file of its own.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from .compiler import TARGET
 
-
 LEVELS = range(3)
 _LEVEL = "TRITON_AUTODIFF_CPU_LEVEL"
 

@@ -13,9 +13,7 @@ namespace mlir::autodiff::cpu {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static bool isBFloat(Type type) {
-  return getElementTypeOrSelf(type).isBF16();
-}
+static bool isBFloat(Type type) { return getElementTypeOrSelf(type).isBF16(); }
 
 static bool isExchange(Operation *op) {
   auto atomic = dyn_cast<LLVM::AtomicRMWOp>(op);
@@ -29,9 +27,9 @@ static bool movesBits(Operation *op) {
              LLVM::ConstantOp, LLVM::UndefOp, LLVM::PoisonOp, LLVM::ZeroOp,
              LLVM::FreezeOp, LLVM::BrOp, LLVM::CondBrOp, LLVM::SwitchOp,
              LLVM::CallOp, LLVM::ReturnOp, LLVM::InsertElementOp,
-             LLVM::ExtractElementOp, LLVM::ShuffleVectorOp,
-             LLVM::InsertValueOp, LLVM::ExtractValueOp, LLVM::MaskedLoadOp,
-             LLVM::MaskedStoreOp>(op) ||
+             LLVM::ExtractElementOp, LLVM::ShuffleVectorOp, LLVM::InsertValueOp,
+             LLVM::ExtractValueOp, LLVM::MaskedLoadOp, LLVM::MaskedStoreOp>(
+             op) ||
          isExchange(op);
 }
 

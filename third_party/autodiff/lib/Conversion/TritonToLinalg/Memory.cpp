@@ -220,8 +220,8 @@ void Lowering::lowerAtomicRMW(tt::AtomicRMWOp op) {
     if (type.isBF16() && op.getAtomicRmwOp() == tt::RMWOp::FADD) {
       Type bits = b.getI16Type();
       value = arith::BitcastOp::create(b, loc, bits, value);
-      Value old = callExternal(b, loc, "tad_cpu_add_bf16", bits,
-                               {address, value});
+      Value old =
+          callExternal(b, loc, "tad_cpu_add_bf16", bits, {address, value});
       return arith::BitcastOp::create(b, loc, type, old);
     }
     return LLVM::AtomicRMWOp::create(b, loc, getBinOp(op.getAtomicRmwOp()),
