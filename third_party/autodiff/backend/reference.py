@@ -111,6 +111,20 @@ def _on_cpu():
         driver._active = active
 
 
+@contextlib.contextmanager
+def _undrawn(inputs):
+    """Raise an error if random numbers are drawn on a GPU: a CPU draws others."""
+    devices = {x.device for x in inputs if isinstance(x, Tensor) and x.device.type == "cuda"}
+    before = {device: torch.cuda.get_rng_state(device) for device in devices}
+    yield
+    for device, state in before.items():
+        if not torch.equal(state, torch.cuda.get_rng_state(device)):
+            raise AutodiffError(
+                f"the operation draws random numbers on {device}, which cannot be drawn again for "
+                "the reference on the CPU: draw them before, and pass them as an input"
+            )
+
+
 def promoted(spec) -> Executable:
     """Return a compiled kernel in float64, for the CPU."""
     pipeline = "builtin.module(autodiff-promote)"
@@ -167,7 +181,8 @@ class Reference:
         self._calls.clear()
         with _observed(self._record), torch.random.fork_rng():
             torch.manual_seed(self._seed)
-            return _tensors(self._op(*inputs))
+            with _undrawn(inputs):
+                return _tensors(self._op(*inputs))
 
     def evaluate(self, inputs):
         """Return the outputs at float64 inputs, which it may change."""
