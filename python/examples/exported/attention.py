@@ -70,12 +70,8 @@ def attention_kernel_fwd(
     stride_om,  # tl.int32, a multiple of 16
     n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
-    saved_acc_part,  # tl.pointer_type(tl.float32), a multiple of 16
 ):
-    """`attention_kernel`, which leaves to its backward what that needs.
-
-    It leaves `saved_acc_part` to `attention_kernel_bwd`.
-    """
+    """`attention_kernel`, for these types and constants."""
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
@@ -115,13 +111,15 @@ def attention_kernel_fwd(
         p_1 = p.to(tl.float16)
         acc, row_sum, new_max = tl.dot(p_1, v, acc_1), row_sum_1, new_max_1
     stop = tl.minimum((block + 1) * BLOCK_M, n_context)
+    arange_5 = tl.arange(0, BLOCK_N)
+    arange_6 = arange[:, None]
     acc_2 = acc
     row_sum_2 = row_sum
     new_max_2 = new_max
     for i_1 in range(rows_part, stop, BLOCK_N):
-        keys_1 = i_1 + arange_3
+        keys_1 = i_1 + arange_5
         keys_2 = keys_1[None, :]
-        k_ptrs_1 = k_base + keys_2 * stride_kn + arange_4
+        k_ptrs_1 = k_base + keys_2 * stride_kn + arange_6
         v_ptrs_1 = v_base + keys_1[:, None] * stride_vn + arange_1
         qk_1 = tl.dot(q, tl.load(k_ptrs_1)) * qk_scale
         mask = rows_1 >= keys_2
@@ -135,16 +133,6 @@ def attention_kernel_fwd(
         p_3 = p_2.to(tl.float16)
         acc_2, row_sum_2, new_max_2 = tl.dot(p_3, v_1, acc_3), row_sum_3, new_max_3
     acc_4 = acc_2 / row_sum_2[:, None]
-    program_1 = tl.program_id(2).to(tl.int64)
-    n_programs = tl.num_programs(1).to(tl.int64)
-    z_part = program.to(tl.int64)
-    program_part = program_1 * n_programs + z_part
-    n_programs_1 = tl.num_programs(0).to(tl.int64)
-    block_1 = block.to(tl.int64)
-    saved_acc_parts = (
-        saved_acc_part + (program_part * n_programs_1 + block_1) * 4096 + (arange_4 * 64 + arange_2)
-    )
-    tl.store(saved_acc_parts, acc_4)
     m_ptrs = m_ptr + program * n_context + rows
     out_ptrs = (
         out_ptr
@@ -162,6 +150,7 @@ def attention_kernel_bwd(
     v_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     sm_scale,  # tl.float32
     m_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     stride_qz,  # tl.int32, a multiple of 16
     stride_qh,  # tl.int32, a multiple of 16
     stride_qm,  # tl.int32, a multiple of 16
@@ -176,7 +165,6 @@ def attention_kernel_bwd(
     stride_om,  # tl.int32, a multiple of 16
     n_heads,  # tl.int32
     n_context,  # tl.int32, a multiple of 16
-    saved_acc_part,  # tl.pointer_type(tl.float32), a multiple of 16
     d_out_ptr,  # tl.pointer_type(tl.float16), a multiple of 16
     handover_acc,  # tl.pointer_type(tl.float32), a multiple of 16
     handover_log_row_sum,  # tl.pointer_type(tl.float32), a multiple of 16
@@ -189,9 +177,9 @@ def attention_kernel_bwd(
 
     It computes `d_q_ptr`, from `d_out_ptr`. A program does the backward of one program of the
     forward. It leaves `handover_acc` and `handover_log_row_sum` to
-    `attention_kernel_bwd_interchanged0`. It reads `saved_acc_part`, which `attention_kernel_fwd`
-    has left. A comment is the statement of the forward whose gradient comes next, and the rule for
-    it, in which x̄ is the gradient of an operand x, and ȳ that of the result.
+    `attention_kernel_bwd_interchanged0`. A comment is the statement of the forward whose gradient
+    comes next, and the rule for it, in which x̄ is the gradient of an operand x, and ȳ that of the
+    result.
 
     The host passes on, `grid` being the forward's:
     - head_end: max(remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
@@ -203,13 +191,10 @@ def attention_kernel_bwd(
     HEAD_DIM: tl.constexpr = 64
     BLOCK_M: tl.constexpr = 64
     BLOCK_N: tl.constexpr = 32
-    n_programs = tl.num_programs(0)
-    n_programs_1 = tl.num_programs(1)
-    program = tl.program_id(2)
-    program_1 = tl.program_id(1)
+    program = tl.program_id(1)
     block = tl.program_id(0)
-    z = (program_1 // n_heads).to(tl.int64)
-    head = (program_1 % n_heads).to(tl.int64)
+    z = (program // n_heads).to(tl.int64)
+    head = (program % n_heads).to(tl.int64)
     rows_part = block * BLOCK_M
     arange = tl.arange(0, 64)
     rows = rows_part + arange
@@ -228,36 +213,32 @@ def attention_kernel_bwd(
     qk_scale = sm_scale * 1.442695
     q = tl.load(q_ptrs_1)
     arange_3 = tl.arange(0, BLOCK_N)
-    arange_4 = arange[:, None]
-    arange_5 = tl.broadcast_to(arange_4, [64, BLOCK_N])
-    arange_6 = tl.broadcast_to(arange_1, [BLOCK_N, 64])
+    arange_4 = tl.broadcast_to(arange[:, None], [64, BLOCK_N])
+    arange_5 = tl.broadcast_to(arange_1, [BLOCK_N, 64])
     n = tl.minimum((block + 1) * BLOCK_M, n_context)
     rows_2 = tl.broadcast_to(rows_1, [BLOCK_M, BLOCK_N])
-    m = tl.load(m_ptr + program_1 * n_context + rows)
+    m = tl.load(m_ptr + program * n_context + rows)
     log_row_sum = tl.where(m == float("-inf"), float("inf"), m)
     block_1 = block.to(tl.int64)
     head_end_1 = head_end.to(tl.int32).to(tl.int64)
-    z_part = program_1.to(tl.int64)
+    z_part = program.to(tl.int64)
     n_heads_1 = n_heads.to(tl.int64)
-    program_2 = z_part % n_heads_1
+    program_1 = z_part % n_heads_1
     offset_3 = block_1 * head_end_1
-    offset_4 = offset_3 + program_2
+    offset_4 = offset_3 + program_1
     z_end_1 = z_end.to(tl.int32).to(tl.int64)
-    program_3 = z_part // n_heads_1
-    offset_5 = (offset_4 * z_end_1 + program_3) * BLOCK_M
+    program_2 = z_part // n_heads_1
+    offset_5 = (offset_4 * z_end_1 + program_2) * BLOCK_M
     tl.store(handover_log_row_sum + offset_5 + arange, log_row_sum)
-    program_part = (program.to(tl.int64) * n_programs_1.to(tl.int64) + z_part) * n_programs.to(
-        tl.int64
-    )
-    saved_acc_parts = saved_acc_part + (program_part + block_1) * 4096 + (arange_4 * 64 + arange_2)
-    acc = tl.load(saved_acc_parts)
-    d_out_ptrs = (
-        d_out_ptr
-        + (z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64))
-        + (rows_1 * stride_om + arange_2)
-    )
+    offset_6 = z * stride_oz.to(tl.int64) + head * stride_oh.to(tl.int64)
+    out_ptrs = out_ptr + offset_6
+    d_out_ptrs = d_out_ptr + offset_6
+    offset_7 = rows_1 * stride_om + arange_2
+    out_ptrs_1 = out_ptrs + offset_7
+    d_out_ptrs_1 = d_out_ptrs + offset_7
+    acc = tl.load(out_ptrs_1).to(tl.float32)
     # tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty))  (flash_attention_v2.py:107)
-    d_out = tl.load(d_out_ptrs).to(tl.float32)
+    d_out = tl.load(d_out_ptrs_1).to(tl.float32)
     # acc = acc / row_sum[:, None]  (flash_attention_v2.py:101)
     #     div: x̄₁ += ȳ/x₂, x̄₂ −= ȳ/x₂·y
     d_acc_term = 0.0 - d_out * acc
@@ -274,8 +255,8 @@ def attention_kernel_bwd(
         for i in range(n_iterations):
             keys = rows_part + i * BLOCK_N + arange_3
             keys_1 = keys[None, :]
-            k_ptrs = k_base + keys_1 * stride_kn + arange_5
-            v_ptrs = v_base + keys[:, None] * stride_vn + arange_6
+            k_ptrs = k_base + keys_1 * stride_kn + arange_4
+            v_ptrs = v_base + keys[:, None] * stride_vn + arange_5
             k = tl.load(k_ptrs)
             qk = tl.dot(q, k) * qk_scale
             mask_1 = rows_2 >= keys_1
@@ -300,8 +281,8 @@ def attention_kernel_bwd(
         d_q_4 = d_term
         for i_1 in range(n_iterations_1):
             keys_2 = i_1 * BLOCK_N + arange_3
-            k_ptrs_1 = k_base + keys_2[None, :] * stride_kn + arange_5
-            v_ptrs_1 = v_base + keys_2[:, None] * stride_vn + arange_6
+            k_ptrs_1 = k_base + keys_2[None, :] * stride_kn + arange_4
+            v_ptrs_1 = v_base + keys_2[:, None] * stride_vn + arange_5
             k_1 = tl.load(k_ptrs_1)
             p_1 = tl.exp2(tl.dot(q, k_1) * qk_scale - log_row_sum_1)
             d_p_1 = tl.dot(d_out, tl.trans(tl.load(v_ptrs_1).to(tl.float32)), d_row_sum_term)
@@ -551,9 +532,6 @@ class AttentionKernel(torch.autograd.Function):
         n_context,
     ):
         """Launch the kernel, and keep what the backward reads."""
-        saved_acc_part = torch.empty(
-            grid[2] * grid[1] * grid[0] * 4096, dtype=torch.float32, device=m_ptr.device
-        )
         attention_kernel_fwd[grid](
             q_ptr,
             k_ptr,
@@ -575,13 +553,12 @@ class AttentionKernel(torch.autograd.Function):
             stride_om,
             n_heads,
             n_context,
-            saved_acc_part,
             num_warps=4,
             num_stages=3,
         )
         ctx.set_materialize_grads(False)
         ctx.mark_dirty(m_ptr, out_ptr)
-        ctx.save_for_backward(q_ptr, k_ptr, v_ptr, m_ptr, saved_acc_part)
+        ctx.save_for_backward(q_ptr, k_ptr, v_ptr, m_ptr, out_ptr)
         ctx.launch = (
             grid,
             sm_scale,
@@ -611,7 +588,7 @@ class AttentionKernel(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, d_m, d_out_ptr):
         """Return the gradients of q_ptr, k_ptr, v_ptr."""
-        q_ptr, k_ptr, v_ptr, m_ptr, saved_acc_part = ctx.saved_tensors
+        q_ptr, k_ptr, v_ptr, m_ptr, out_ptr = ctx.saved_tensors
         (
             grid,
             sm_scale,
@@ -639,6 +616,7 @@ class AttentionKernel(torch.autograd.Function):
         k_ptr = like_k.restored(k_ptr)
         v_ptr = like_v.restored(v_ptr)
         m_ptr = like_m.restored(m_ptr)
+        out_ptr = like_out.restored(out_ptr)
         _require(d_m is None, "a gradient of m_ptr came, for which nothing was exported")
         d_out_ptr = like_out.upstream(d_out_ptr)
         head_end = max(_remainder(program_1, n_heads) for program_1 in range(grid[1])) + 1
@@ -667,6 +645,7 @@ class AttentionKernel(torch.autograd.Function):
             v_ptr,
             sm_scale,
             m_ptr,
+            out_ptr,
             stride_qz,
             stride_qh,
             stride_qm,
@@ -681,7 +660,6 @@ class AttentionKernel(torch.autograd.Function):
             stride_om,
             n_heads,
             n_context,
-            saved_acc_part,
             d_out_ptr,
             handover_acc,
             handover_log_row_sum,
@@ -924,6 +902,7 @@ def _launch_attention_kernel(
             "enable_fp_fusion": False,
             "default_dot_input_precision": "ieee",
             "debug": False,
+            "opt_level": 2,
         },
     )
     _require_tensor("q_ptr", q_ptr, torch.float16, "cpu", True)

@@ -216,6 +216,7 @@ def _launch_gated_layer_kernel(
             "enable_fp_fusion": False,
             "default_dot_input_precision": "ieee",
             "debug": False,
+            "opt_level": 2,
         },
     )
     _require_tensor("x_ptr", x_ptr, torch.float32, "cpu", True)
