@@ -558,7 +558,7 @@ DigitAttr mlir::autodiff::toDigit(MLIRContext *context,
       number += isa<LoopLikeOpInterface>(loop);
   } else {
     assert(dimension.kind == Dimension::Kind::Program && "others are unfolded");
-    extent = dimension.digit->getExpr();
+    extent = dimension.digit->get(context);
   }
   return DigitAttr::get(context, step.get(context), extent, owner, number);
 }
