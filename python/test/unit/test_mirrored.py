@@ -80,3 +80,9 @@ def test_symmetric_only_if_an_input_is(device):
     x = random_tensor(1, 48, 48, device=device)
     with pytest.raises(RaceError, match="take square blocks"):
         op(x, (32, 16), "rows", "below", "input").sum().backward()
+
+
+def test_one_function_of_neighbours(device):
+    """Two stores are one function of places that are a constant apart."""
+    op = differentiated(mirrored.neighbours_kernel, mirrored.neighbours)
+    assert_gradients_close(op, torch.exp, (random_tensor(99, device=device),))
