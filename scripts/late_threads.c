@@ -1,5 +1,4 @@
-/*===- late_threads.c - Threads that begin, wake and end late
- * -----------------===
+/*===- late_threads.c - Threads that begin, wake and end late ------------===
  *
  * For LD_PRELOAD (starts.py): sleeps at random where threads hand over to one
  * another, as on a machine that has no core for them.
@@ -48,13 +47,14 @@ __attribute__((constructor)) static void begin(void) {
 
 __attribute__((destructor)) static void end(void) { pause_sometimes(2, 20000); }
 
-/* Defines `real`, the function that this one hides. Condition variables have an
-   older version, of another size. */
-#define REAL(type, name, version, ...)                                         \
-  static type (*real)(__VA_ARGS__);                                            \
+/* Defines `real`, the function that this one hides. */
+#define REAL(found, ...)                                                       \
+  static int (*real)(__VA_ARGS__);                                             \
   if (!real)                                                                   \
-  real = (type (*)(__VA_ARGS__))(version ? dlvsym(RTLD_NEXT, #name, version)   \
-                                         : dlsym(RTLD_NEXT, #name))
+  real = (int (*)(__VA_ARGS__))(found)
+/* Condition variables have an older version, of another size. */
+#define NEXT(name) dlsym(RTLD_NEXT, #name)
+#define NEXT_CONDITION(name) dlvsym(RTLD_NEXT, #name, "GLIBC_2.3.2")
 
 struct Start {
   void *(*body)(void *);
@@ -72,7 +72,7 @@ static void *run(void *given) {
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                    void *(*body)(void *), void *argument) {
-  REAL(int, pthread_create, NULL, pthread_t *, const pthread_attr_t *,
+  REAL(NEXT(pthread_create), pthread_t *, const pthread_attr_t *,
        void *(*)(void *), void *);
   struct Start *start = malloc(sizeof(*start));
   *start = (struct Start){body, argument};
@@ -84,20 +84,20 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 }
 
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
-  REAL(int, pthread_mutex_lock, NULL, pthread_mutex_t *);
+  REAL(NEXT(pthread_mutex_lock), pthread_mutex_t *);
   pause_sometimes(4096, 300);
   return real(mutex);
 }
 
 int pthread_mutex_unlock(pthread_mutex_t *mutex) {
-  REAL(int, pthread_mutex_unlock, NULL, pthread_mutex_t *);
+  REAL(NEXT(pthread_mutex_unlock), pthread_mutex_t *);
   int code = real(mutex);
   pause_sometimes(4096, 300);
   return code;
 }
 
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
-  REAL(int, pthread_cond_wait, "GLIBC_2.3.2", pthread_cond_t *,
+  REAL(NEXT_CONDITION(pthread_cond_wait), pthread_cond_t *,
        pthread_mutex_t *);
   int code = real(condition, mutex);
   pause_sometimes(4, 2000);
@@ -105,7 +105,7 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
 }
 
 int pthread_cond_broadcast(pthread_cond_t *condition) {
-  REAL(int, pthread_cond_broadcast, "GLIBC_2.3.2", pthread_cond_t *);
+  REAL(NEXT_CONDITION(pthread_cond_broadcast), pthread_cond_t *);
   pause_sometimes(8, 1000);
   int code = real(condition);
   pause_sometimes(8, 1000);

@@ -109,6 +109,7 @@ class Starts:
         self.ways, self.caches = weighted(options.ways), weighted(options.caches)
         self.jobs = options.jobs
         self.late = late_threads(self.folder)
+        self.process = os.getpid()
         self.running: dict[int, Start] = {}
         self.ends = collections.Counter()
         self.bad = 0
@@ -129,6 +130,14 @@ class Starts:
             else:
                 self._wait()
 
+    def report(self) -> None:
+        """Print how starts of each kind have ended."""
+        for kind, count in sorted(self.ends.items()):
+            print(f"{count:6} {kind}")
+        print(f"{sum(self.ends.values())} starts, {self.bad} that did not end well")
+        if self.running:
+            print(f"{len(self.running)} are still running")
+
     def _work(self, start: Start) -> Path:
         return self.folder / f"start{start.number}"
 
@@ -143,6 +152,7 @@ class Starts:
         seed = random.randrange(1 << 30)
         child = os.fork()
         if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             random.seed(seed)
             self._become(start)
         self.running[child] = start
@@ -211,10 +221,13 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (most, most))
     starts = Starts(options)
-    starts.run(options.starts, options.seconds)
-    for kind, count in sorted(starts.ends.items()):
-        print(f"{count:6} {kind}")
-    print(f"{sum(starts.ends.values())} starts, {starts.bad} that did not end well")
+    # Who is stopped says what has come of it, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        starts.run(options.starts, options.seconds)
+    finally:
+        if os.getpid() == starts.process:
+            starts.report()
     sys.exit(starts.bad > 0)
 
 
