@@ -97,8 +97,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex) {
 }
 
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
-  REAL(NEXT_CONDITION(pthread_cond_wait), pthread_cond_t *,
-       pthread_mutex_t *);
+  REAL(NEXT_CONDITION(pthread_cond_wait), pthread_cond_t *, pthread_mutex_t *);
   int code = real(condition, mutex);
   pause_sometimes(4, 2000);
   return code;
