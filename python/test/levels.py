@@ -13,8 +13,8 @@ from pathlib import Path
 
 VARIABLE = "TRITON_AUTODIFF_CPU_LEVEL"
 FAST, USUAL = 0, 2
-# Files of tests of the CPU backend.
-OF_THE_BACKEND = ("test_cpu_", "test_assembly")
+# Files of tests of the CPU backend, and of modules that name the level.
+OF_THE_BACKEND = ("test_cpu_", "test_assembly", "test_examples")
 CHOSEN = os.environ.get(VARIABLE)
 # Of so many tests or programs, one is for the usual level.
 EACH = 10
