@@ -143,9 +143,11 @@ def test_loads_beside_torch():
 
 
 def test_version_names_the_build():
-    """The package, its metadata and its library are of one version."""
+    """The package, its metadata and its library are of one version. Then come the library's build,
+    and its code that lowers kernels for the CPU.
+    """
     from triton_autodiff import __version__, _native
 
-    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{40}", _native.version())
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{40}\.[0-9a-f]{32}", _native.version())
     assert _native.version().startswith(f"{__version__}+")
     assert importlib.metadata.version("triton-autodiff") == __version__

@@ -107,11 +107,12 @@ def _ttir(plan):
 
 
 def _order(plan):
-    """Swap two operations that do not need one another."""
+    """Swap two operations that do not need one another; where constants stand does not count."""
     lines = plan["backward"][0]["ttir"].splitlines()
-    for i, (a, b) in enumerate(zip(lines, lines[1:], strict=False)):
-        if " = arith.constant" in a and " = arith.constant" in b:
-            lines[i : i + 2] = b, a
+    for i, pair in enumerate(zip(lines, lines[1:], strict=False)):
+        a, b = (re.match(r"\s*(%\S+) = ((?:arith|tt)\.\w+) [^{]*$", line) for line in pair)
+        if a and b and len({a[2], b[2], "arith.constant"}) == 3 and a[1] not in b[0]:
+            lines[i : i + 2] = reversed(pair)
             plan["backward"][0]["ttir"] = "\n".join(lines)
             return True
     return False
