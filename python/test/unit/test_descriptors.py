@@ -8,7 +8,8 @@ from releases import NEWEST
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 pytestmark = [
-    [pytest.mark.schedules, pytest.mark.usefixtures("descriptor_memory")],
+    pytest.mark.schedules,
+    pytest.mark.usefixtures("descriptor_memory"),
     pytest.mark.every_triton,
 ]
 
