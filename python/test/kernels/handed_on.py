@@ -29,9 +29,12 @@ def wait_for(flag_ptr, WAIT: tl.constexpr):
             pass
     elif WAIT == "for":
         ready = tl.atomic_add(flag_ptr, 0)
-        for _ in range(1 << 20):
+        # Seconds, if need be: the program before may have no core for a while.
+        for _ in range(1 << 14):
             if ready == 0:
-                ready = tl.atomic_add(flag_ptr, 0)
+                for _ in range(1 << 14):
+                    if ready == 0:
+                        ready = tl.atomic_add(flag_ptr, 0)
 
 
 @triton.jit
