@@ -206,7 +206,8 @@ def exchanged_by_bits(x):
     """Put neighbours along the last axis in order, as Triton 2 did."""
     integer = tl.core.get_int_dtype(bitwidth=x.dtype.primitive_bitwidth, signed=True)
     shape: tl.constexpr = [x.numel // 2, 2]
-    pairs = tl.reshape(x, shape)
+    # Sums make +0.0 of -0.0: its sign would stay behind, and change the other value.
+    pairs = tl.reshape(x + 0.0, shape)
     place = tl.arange(0, 2)[None, :]
     left = tl.sum(tl.where(place == 0, pairs, 0.0), 1)
     right = tl.sum(tl.where(place == 1, pairs, 0.0), 1)
