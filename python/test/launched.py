@@ -103,7 +103,6 @@ class Notes:
         # The kernels of each test that ran; None stands for one that cannot be found again.
         self.tests: dict[str, set[str | None]] = {}
         self.kernels: dict[str, Kernel] = {}
-        self._keys: dict[int, str | None] = {}
 
     def note(self, test: str, states) -> None:
         """Note the states of the kernels that a test has launched."""

@@ -24,25 +24,19 @@ from __future__ import annotations
 import re
 import warnings
 
-from .assembler import assembled, instructions, replaced
+from .assembler import assembled, replaced
+from .double_products import PRODUCT, product_instructions, registers_of
 from .errors import AutodiffError
 
-# The lowest bits of a matrix instruction for float64, and its predicate's, zero if it has none.
-_DMMA, _OPERATION = 0x23F, 0xFFF
+# The bits of a matrix instruction's predicate, zero if it has none.
 _PREDICATE = 0b1111 << 87
-
-_PRODUCT = re.compile(
-    r"(?P<operation>mma\.sync\.aligned\.m16n8k\d+\.row\.col\.f64\.f64\.f64\.f64)\s*"
-    r"\{(?P<results>[^}]*)\}\s*,(?P<factors>\s*\{[^}]*\}\s*,\s*\{[^}]*\}\s*,)"
-    r"\s*\{(?P<summands>[^}]*)\}\s*;"
-)
 
 
 def loses_sums(ptx: str, cubin: bytes) -> bool:
     """Return whether a cubin, assembled from this PTX, has products that lose a summand."""
-    if not _PRODUCT.search(ptx):
+    if not PRODUCT.search(ptx):
         return False
-    return any(i & _OPERATION == _DMMA and i & _PREDICATE for i in instructions(cubin))
+    return any(i & _PREDICATE for i in product_instructions(cubin))
 
 
 def has_lost_sums(compiled) -> bool:
@@ -52,10 +46,7 @@ def has_lost_sums(compiled) -> bool:
 
 def _added_afterwards(product: re.Match) -> str:
     """Return the text of a product to which its summands are added by other instructions."""
-    results, summands = (
-        [register.strip() for register in product[name].split(",")]
-        for name in ("results", "summands")
-    )
+    results, summands = (registers_of(product[name]) for name in ("results", "c"))
     parts = [f"%part{place}" for place in range(len(results))]
     sums = "".join(
         f"add.f64 {result}, {summand}, {part}; "
@@ -64,7 +55,8 @@ def _added_afterwards(product: re.Match) -> str:
     zeros = ", ".join(["%zero"] * len(results))
     return (
         f"{{ .reg .f64 %part<{len(parts)}>, %zero; mov.f64 %zero, 0d0000000000000000; "
-        f"{product['operation']} {{ {', '.join(parts)} }},{product['factors']} {{ {zeros} }}; "
+        f"{product['operation']} {{ {', '.join(parts)} }}, {product['a']}, {product['b']}, "
+        f"{{ {zeros} }}; "
         f"{sums}}}"
     )
 
@@ -77,7 +69,7 @@ def ensure_sums(compiled):
     if not has_lost_sums(compiled):
         return compiled
     # What is assembled from this text later on is right, too.
-    compiled.asm["ptx"] = ptx = _PRODUCT.sub(_added_afterwards, compiled.asm["ptx"])
+    compiled.asm["ptx"] = ptx = PRODUCT.sub(_added_afterwards, compiled.asm["ptx"])
     cubin = replaced(compiled, "sums", lambda: assembled(ptx, compiled))
     if loses_sums(ptx, cubin):
         raise AutodiffError(

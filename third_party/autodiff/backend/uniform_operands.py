@@ -23,15 +23,9 @@ import itertools
 import re
 import warnings
 
-from .assembler import assembled, instructions, replaced
+from .assembler import assembled, replaced
+from .double_products import PRODUCT, product_instructions, registers_of
 
-# The lowest bits of a matrix instruction for float64.
-_DMMA, _OPERATION = 0x23F, 0xFFF
-
-_PRODUCT = re.compile(
-    r"(?P<operation>mma\.sync\.aligned\.m16n8k\d+\.row\.col\.f64\.f64\.f64\.f64)\s*"
-    r"(?P<results>\{[^}]*\})\s*,\s*(?P<a>\{[^}]*\})\s*,\s*(?P<b>\{[^}]*\})\s*,\s*(?P<c>\{[^}]*\})\s*;"
-)
 _REGISTER = re.compile(r"%\w+")
 # What writes registers of 64 bits, and what it writes.
 _WRITES = re.compile(
@@ -52,7 +46,7 @@ def _shared_by_threads(ptx: str) -> set[str]:
     shared, moves = set(), {}
     for found in _WRITES.finditer(ptx):
         operation, rest = found["operation"], found["rest"].strip()
-        results = set(_REGISTER.findall(found["results"]))
+        results = set(registers_of(found["results"]))
         is_move = operation.startswith("mov.")
         if is_move and _REGISTER.fullmatch(rest):
             moves.setdefault(rest, set()).update(results)
@@ -71,7 +65,7 @@ def _with_own_operands(ptx: str) -> str:
     shared = _shared_by_threads(ptx)
 
     def written(product: re.Match) -> str:
-        operands = [_REGISTER.findall(product[name]) for name in ("a", "b", "c")]
+        operands = [registers_of(product[name]) for name in ("a", "b", "c")]
         names = [r for r in dict.fromkeys(itertools.chain(*operands)) if r in shared]
         if not names:
             return product[0]
@@ -86,13 +80,13 @@ def _with_own_operands(ptx: str) -> str:
             f"{sums}{product['operation']} {product['results']}, {', '.join(texts)}; }}"
         )
 
-    return _PRODUCT.sub(written, ptx)
+    return PRODUCT.sub(written, ptx)
 
 
 def _other_text(compiled) -> str | None:
     """Return PTX that ptxas leaves no product out of, None if that is what there is."""
     ptx = compiled.asm.get("ptx", "")
-    if not compiled.asm.get("cubin") or not _PRODUCT.search(ptx):
+    if not compiled.asm.get("cubin") or not PRODUCT.search(ptx):
         return None
     other = _with_own_operands(ptx)
     return None if other == ptx else other
@@ -100,7 +94,7 @@ def _other_text(compiled) -> str | None:
 
 def products(cubin: bytes) -> int:
     """Return the number of float64 products in machine code."""
-    return sum(i & _OPERATION == _DMMA for i in instructions(cubin))
+    return len(product_instructions(cubin))
 
 
 def ensure_operands(compiled):
