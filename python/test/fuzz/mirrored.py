@@ -28,6 +28,7 @@ def mirrored(k: Kernel) -> None:
     trips, depth = k.choices.between(1, 3), 16 if k.on_gpu else k.choices.pick([4, 1, 2, 8])
     inner = trips * depth
     k.feature("square mirrored tiles" if m == n else "mirrored tiles that overlap")
+    k.feature("product with itself")
     row, column = order(k, rows, columns)
     skips = k.kind("tiles left out", {"below": 3, "above": 2, "nowhere": 1})
     kept = ""
@@ -57,11 +58,13 @@ def mirrored(k: Kernel) -> None:
     i = k.fresh("i")
     k.emit(f"for {i} in range({k.argument(trips)}):")
     with k.block():
-        factors = []
-        for index, mask in zip(indices, masks, strict=True):
-            factors.append(k.fresh("v"))
-            load = rows_of(k, index, mask if is_masked else None, i, depth, step)
-            k.emit(f"{factors[-1]} = {load}")
+        factors = [k.fresh("v"), k.fresh("v")]
+        loads = [
+            rows_of(k, index, mask if is_masked else None, i, depth, step)
+            for index, mask in zip(indices, masks, strict=True)
+        ]
+        # In one line, they have one noise.
+        k.emit(f"{', '.join(factors)} = {', '.join(loads)}")
         size = LARGEST**2 * depth
         part = dot(k, factors[0], f"tl.trans({factors[1]})", (m, n), size)
         part = scaled_linearly(k, part, LIMIT)

@@ -15,7 +15,8 @@ from .program import Program
 # Sizes of the noise of results, of conversions to M, A and F, and of operands; and which sample.
 QUIET = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 FLOAT = re.compile(r"[vs]\d+")
-STORE = re.compile(r"( *tl\.(?:store|atomic_add)\((\w+)(?: \+ .*)?), ([vs]\d+)((?:, mask=.*)?\))")
+STORED = r"[vs]\d+|tl\.trans\([vs]\d+\)"
+STORE = re.compile(rf"( *tl\.(?:store|atomic_add)\((\w+)(?: \+ .*)?), ({STORED})((?:, mask=.*)?\))")
 OPERAND = r"([vs]\d+)(?:\.to\((\w)\))?"
 PRODUCT = re.compile(rf"tl\.dot\({OPERAND}, {OPERAND}")
 ARITHMETIC = re.compile(r"\(.*\.to\(([MA])\) [*+] .*\)\.to\(T\)")
@@ -23,18 +24,30 @@ ARITHMETIC = re.compile(r"\(.*\.to\(([MA])\) [*+] .*\)\.to\(T\)")
 OTHER = re.compile(r"tl\.load\((\w+)\b.*, other=([vs]\d+)\)")
 CONVERSION = re.compile(r"\b([vs]\d+)\.to\(([MA])\)")
 ASSIGNMENT = re.compile(r"( *)([a-z]+\d+(?:, [a-z]+\d+)*) [+-]?= ")
+# What only moves numbers rounds nothing.
+MOVE = re.compile(
+    r" = tl\.(?:trans|permute|reshape|broadcast_to)\([vs]\d+\b[^()]*(?:\([^()]*\))?[^()]*\)$"
+)
 
 
 def with_noise(program: Program) -> Program:
-    """Return a program that is the same, but for noise of sizes that its stub is given."""
+    """Return a program that is the same, but for noise of sizes that its stub is given.
+
+    Equal values of one line have the same noise, and so have those that go to one buffer: a product
+    of a matrix and itself stays symmetric.
+    """
     lines: list[str] = []
+    number = 0
+    stores: dict[str, int] = {}
 
     def noisy(name: str, size: str) -> str:
-        return f"c.noisy({name}, e_{size}, sample + {len(lines) * 3.7:.1f})"
+        return f"c.noisy({name}, e_{size}, sample + {number * 3.7:.1f})"
 
-    for line in program.body:
+    for place, line in enumerate(program.body):
+        number = place
         if found := STORE.fullmatch(line):
             begin, buffer, name, end = found.groups()
+            number = stores.setdefault(buffer, place)
             lines.append(f"{begin}, {noisy(name, program.types[buffer])}{end}")
             continue
         product, arithmetic = PRODUCT.search(line), ARITHMETIC.search(line)
@@ -50,7 +63,7 @@ def with_noise(program: Program) -> Program:
             line = line.replace(f"other={other[2]})", f"other={filled})")
         line = CONVERSION.sub(lambda found: f"{noisy(found[1], found[2])}.to({found[2]})", line)
         lines.append(line)
-        found = ASSIGNMENT.match(line)
+        found = None if MOVE.search(line) else ASSIGNMENT.match(line)
         for name in found[2].split(", ") if found else ():
             if FLOAT.fullmatch(name):
                 sizes = [arithmetic[1] if arithmetic else "T"]

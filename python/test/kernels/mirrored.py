@@ -60,7 +60,7 @@ def xxt_kernel(
     i = m + tl.arange(0, BM)
     j = n + tl.arange(0, BN)
     k = tl.arange(0, BK)
-    if HOW == "masks" or HOW == "scaled":
+    if HOW != "modulo":
         ri, rj = i, j
     else:
         ri, rj = i % M, j % M
@@ -68,7 +68,7 @@ def xxt_kernel(
     b_ptr = x_ptr + (k[:, None] * xk + rj[None, :] * xm)
     acc = tl.zeros((BM, BN), tl.float32)
     for start in range(0, K, BK):
-        if HOW == "masks" or HOW == "scaled":
+        if HOW != "modulo":
             a_mask = (k[None, :] < K - start) & (i[:, None] < M)
             b_mask = (j[None, :] < M) & (k[:, None] < K - start)
         else:
@@ -76,6 +76,9 @@ def xxt_kernel(
             b_mask = k[:, None] < K - start
         a = tl.load(a_ptr, mask=a_mask, other=0.0)
         b = tl.load(b_ptr, mask=b_mask, other=0.0)
+        if HOW == "widened":
+            # Of one factor, the way to a wider type and back is around a transposition.
+            b = tl.trans(tl.trans(b).to(tl.float32)).to(a.dtype)
         acc = tl.dot(a, b, acc, input_precision=PRECISION)
         a_ptr += BK * xk
         b_ptr += BK * xk
@@ -84,6 +87,10 @@ def xxt_kernel(
         di = tl.load(x_ptr + i * xm, mask=i < M, other=0.0)
         dj = tl.load(x_ptr + j * xm, mask=j < M, other=0.0)
         acc = acc * 0.5 + di[:, None].to(tl.float32) * dj[None, :].to(tl.float32)
+    if HOW == "chain":
+        # Each result has the one before twice: there are many ways through.
+        for factor in tl.static_range(1, 10):
+            acc = acc * (0.9 + 0.1 * tl.cos(acc * factor))
     if HOW == "input":
         inside = (i[:, None] < M) & (j[None, :] < M)
         acc += tl.load(x_ptr + i[:, None] * xm + j[None, :] * xk, mask=inside, other=0.0)
@@ -109,6 +116,9 @@ def xxt_reference(x, tile, order="rows", side="below", how="masks", transposed=F
     y = x @ x.transpose(1, 2)
     if how == "scaled":
         y = 0.5 * y + x[:, :, None, 0] * x[:, None, :, 0]
+    if how == "chain":
+        for factor in range(1, 10):
+            y = y * (0.9 + 0.1 * torch.cos(y * factor))
     return y
 
 

@@ -19,7 +19,7 @@ def test_products(device, tile, side, order):
     assert_gradients_close(op, mirrored.xxt_reference, (x, tile, order, side))
 
 
-@pytest.mark.parametrize("how", ["masks", "modulo", "scaled"])
+@pytest.mark.parametrize("how", ["masks", "modulo", "scaled", "widened"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("shape", [(1, 64, 32), (3, 33, 20), (1, 5, 7)], ids=str)
 def test_tails(device, shape, dtype, how):
@@ -27,6 +27,13 @@ def test_tails(device, shape, dtype, how):
     x = random_tensor(*shape, device=device, dtype=dtype)
     inputs = (x, (32, 16), "grouped", "below", how)
     assert_gradients_close(op, mirrored.xxt_reference, inputs, roundings=16)
+
+
+def test_functions_that_use_a_product_often(device):
+    """Equal parts are found in a long chain, in which products may be in any order."""
+    op = differentiated(mirrored.xxt_kernel, mirrored.xxt)
+    x = random_tensor(1, 40, 20, device=device) * 0.3
+    assert_gradients_close(op, mirrored.xxt_reference, (x, (32, 16), "rows", "below", "chain"))
 
 
 @pytest.mark.parametrize("transposed", [False, True])

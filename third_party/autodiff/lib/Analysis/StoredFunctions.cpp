@@ -50,15 +50,43 @@ struct Sum {
 struct State {
   /// What is still to be shown equal.
   SmallVector<Pair> goals;
-  /// What loops carry, which is equal in an iteration if it was before.
-  SmallVector<Pair> assumed;
+  /// Pairs whose own goals are listed, or shown. What loops carry is equal in
+  /// an iteration if it was before.
+  SmallVector<Pair> seen;
   /// Arguments that take one another's place.
   SmallVector<std::pair<LinearForm, LinearForm>> arguments;
   int64_t inner = kFirstInner;
+
+  /// Whether a pair was not seen before; from now on it is.
+  bool isNew(const Pair &pair) {
+    if (llvm::is_contained(seen, pair))
+      return false;
+    seen.push_back(pair);
+    return true;
+  }
 };
 
 /// Lists of pairs; values are equal if all pairs of one list are.
 using Choices = SmallVector<SmallVector<Pair>, 2>;
+
+/// Outlines of values: what operations they consist of, in any order. Values
+/// with different ones are not equal. All integers and addresses have one.
+class Outlines {
+public:
+  size_t of(Value value) {
+    auto [place, isNew] = known.try_emplace(value, 0);
+    if (!isNew)
+      return place->second;
+    size_t outline = compute(value);
+    return known[value] = outline;
+  }
+
+private:
+  size_t compute(Value value);
+
+  /// What loops carry is here while it is computed, too.
+  DenseMap<Value, size_t> known;
+};
 
 /// Compares the values of two stores.
 class Comparison {
@@ -83,27 +111,39 @@ private:
   Choices compareLoads(triton::LoadOp a, const Axes &axes, triton::LoadOp b,
                        const Axes &otherAxes) const;
   Choices compareDots(State &state, triton::DotOp a, const Axes &axes,
-                      triton::DotOp b, const Axes &otherAxes) const;
+                      triton::DotOp b, const Axes &otherAxes);
   bool compareLinear(State &state, const LinearForm &a,
                      const LinearForm &b) const;
   Choices inAnyOrder(ArrayRef<Term> parts, ArrayRef<Term> others,
-                     ArrayRef<Pair> more = {}) const;
+                     ArrayRef<Pair> more = {});
   bool isAround(Operation *loop) const {
     return loop->isAncestor(one) || loop->isAncestor(other);
   }
 
   triton::StoreOp one, other;
+  Outlines outlines;
   bool swaps = false;
   unsigned steps = 0;
 };
 } // namespace
 
-/// The value that a splat, a broadcast or a transposition moves.
+/// The value that a splat, a broadcast or a transposition moves, or that is
+/// widened and then narrowed to its own type.
 static Term withoutMoves(Term term) {
   while (Operation *op = term.value.getDefiningOp()) {
     std::optional<triton::AxisMap> map = triton::AxisMap::ofMove(op);
-    if (!map)
-      break;
+    if (!map) {
+      auto narrowed = dyn_cast<arith::TruncFOp>(op);
+      if (!narrowed)
+        break;
+      Term wide = withoutMoves({narrowed.getIn(), term.axes});
+      auto widened = wide.value.getDefiningOp<arith::ExtFOp>();
+      if (!widened || getElementTypeOrSelf(widened.getIn()) !=
+                          getElementTypeOrSelf(narrowed.getOut()))
+        break;
+      term = {widened.getIn(), wide.axes};
+      continue;
+    }
     Axes axes;
     for (unsigned axis : llvm::seq(map->getOperandRank())) {
       std::optional<unsigned> moved = map->toResult(axis);
@@ -121,6 +161,74 @@ static bool isTile(Value value) {
 /// An operand of an operation that works on elements; scalars have no axes.
 static Term operandOf(Value operand, const Axes &axes) {
   return {operand, isTile(operand) ? axes : Axes()};
+}
+
+/// Whether two operations do the same to their operands.
+static bool areAlike(Operation *a, Operation *b) {
+  return a == b ||
+         (a->getName() == b->getName() &&
+          a->getNumOperands() == b->getNumOperands() &&
+          a->getPropertiesAsAttribute() == b->getPropertiesAsAttribute() &&
+          getElementTypeOrSelf(a->getResult(0)) ==
+              getElementTypeOrSelf(b->getResult(0)));
+}
+
+/// The parts of a sum, a product or a maximum of several, a · b · c. (But for
+/// rounding, it does not matter which are taken together first.)
+static void collectParts(Operation *op, const Axes &axes,
+                         SmallVector<Term> &parts) {
+  for (Value operand : op->getOperands()) {
+    Term part = withoutMoves(operandOf(operand, axes));
+    Operation *inner = part.value.getDefiningOp();
+    if (inner && inner != op && areAlike(inner, op))
+      collectParts(inner, part.axes, parts);
+    else
+      parts.push_back(part);
+  }
+}
+
+/// A number that an operation takes the same in each lane.
+static Attribute getNumber(Attribute constant) {
+  auto splat = dyn_cast<SplatElementsAttr>(constant);
+  return splat ? splat.getSplatValue<Attribute>() : constant;
+}
+
+size_t Outlines::compute(Value moved) {
+  // Axes are no part of it.
+  auto tile = dyn_cast<RankedTensorType>(moved.getType());
+  Value value =
+      withoutMoves({moved, Axes(tile ? tile.getRank() : 0, kNowhere)}).value;
+  Attribute constant;
+  if (!isa<FloatType>(getElementTypeOrSelf(value.getType())) &&
+      !value.getDefiningOp<arith::CmpFOp>())
+    return 0;
+  if (matchPattern(value, m_Constant(&constant)))
+    return hash_value(getNumber(constant));
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument && isa<triton::FuncOp>(argument.getOwner()->getParentOp()))
+    return hash_value(value);
+  Operation *op = value.getDefiningOp();
+  // What loops carry is compared with one another, whatever its number.
+  if (!op || isa<LoopLikeOpInterface>(op))
+    return 1;
+  SmallVector<size_t> parts;
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    for (scf::YieldOp yield : {branch.thenYield(), branch.elseYield()})
+      parts.push_back(of(yield.getOperand(number)));
+  } else if (op->hasTrait<OpTrait::IsCommutative>()) {
+    SmallVector<Term> terms;
+    collectParts(op, Axes(tile ? tile.getRank() : 0, kNowhere), terms);
+    for (const Term &term : terms)
+      parts.push_back(of(term.value));
+    llvm::sort(parts);
+  } else {
+    for (Value operand : op->getOperands())
+      parts.push_back(of(operand));
+    if (isa<triton::DotOp>(op) && parts[1] < parts[0])
+      std::swap(parts[0], parts[1]);
+  }
+  return llvm::hash_combine(op->getName(), llvm::hash_combine_range(parts));
 }
 
 /// The linear form of an integer, along the axes of the store.
@@ -201,14 +309,18 @@ Choices Comparison::compareSums(State &state, const Term &a, const Term &b) {
 /// Parts that are equal in some order. Orders in which most swap come first if
 /// the search wants them to.
 Choices Comparison::inAnyOrder(ArrayRef<Term> parts, ArrayRef<Term> others,
-                               ArrayRef<Pair> more) const {
+                               ArrayRef<Pair> more) {
   auto order = llvm::to_vector(llvm::seq<unsigned>(0, parts.size()));
   Choices choices;
+  auto mayBeEqual = [&](const Pair &pair) {
+    return outlines.of(pair.first.value) == outlines.of(pair.second.value);
+  };
   do {
     SmallVector<Pair> pairs(more);
     for (auto [part, place] : llvm::zip_equal(parts, order))
       pairs.push_back({part, others[place]});
-    choices.push_back(pairs);
+    if (llvm::all_of(pairs, mayBeEqual))
+      choices.push_back(pairs);
   } while (!mutation::isMade("stored-functions:no other order") &&
            std::next_permutation(order.begin(), order.end()));
   if (swaps)
@@ -236,11 +348,10 @@ Choices Comparison::compareCarried(State &state, const Term &a, const Term &b) {
     return {};
   Pair carried{{loop.getRegionIterArg(number), a.axes},
                {loop.getRegionIterArg(otherNumber), b.axes}};
-  if (llvm::is_contained(state.assumed, carried))
+  if (!state.isNew(carried))
     return {SmallVector<Pair>()};
-  state.assumed.push_back(carried);
-  auto pairOf = [&](ValueRange values) {
-    return Pair{{values[number], a.axes}, {values[otherNumber], b.axes}};
+  auto pairOf = [&, one = number, other = otherNumber](ValueRange values) {
+    return Pair{{values[one], a.axes}, {values[other], b.axes}};
   };
   SmallVector<Pair> pairs;
   for (Value bound :
@@ -270,7 +381,7 @@ Choices Comparison::compareLoads(triton::LoadOp a, const Axes &axes,
 
 /// Rows of one factor and columns of the other, over the same inner axis.
 Choices Comparison::compareDots(State &state, triton::DotOp a, const Axes &axes,
-                                triton::DotOp b, const Axes &otherAxes) const {
+                                triton::DotOp b, const Axes &otherAxes) {
   int64_t inner = state.inner++;
   auto factors = [&](triton::DotOp dot, const Axes &axes) {
     Axes left = axes, right = axes;
@@ -280,30 +391,6 @@ Choices Comparison::compareDots(State &state, triton::DotOp a, const Axes &axes,
   };
   return inAnyOrder(factors(a, axes), factors(b, otherAxes),
                     Pair{{a.getC(), axes}, {b.getC(), otherAxes}});
-}
-
-/// Whether two operations do the same to their operands.
-static bool areAlike(Operation *a, Operation *b) {
-  return a == b ||
-         (a->getName() == b->getName() &&
-          a->getNumOperands() == b->getNumOperands() &&
-          a->getPropertiesAsAttribute() == b->getPropertiesAsAttribute() &&
-          getElementTypeOrSelf(a->getResult(0)) ==
-              getElementTypeOrSelf(b->getResult(0)));
-}
-
-/// The parts of a sum, a product or a maximum of several, a · b · c. (But for
-/// rounding, it does not matter which are taken together first.)
-static void collectParts(Operation *op, const Axes &axes,
-                         SmallVector<Term> &parts) {
-  for (Value operand : op->getOperands()) {
-    Term part = withoutMoves(operandOf(operand, axes));
-    Operation *inner = part.value.getDefiningOp();
-    if (inner && inner != op && areAlike(inner, op))
-      collectParts(inner, part.axes, parts);
-    else
-      parts.push_back(part);
-  }
 }
 
 Choices Comparison::compareOps(State &state, Operation *a, const Axes &axes,
@@ -351,13 +438,9 @@ Choices Comparison::compareValues(State &state, const Term &a, const Term &b) {
   Attribute constant, otherConstant;
   if (matchPattern(a.value, m_Constant(&constant)) &&
       matchPattern(b.value, m_Constant(&otherConstant))) {
-    auto numberOf = [](Attribute constant) {
-      auto splat = dyn_cast<SplatElementsAttr>(constant);
-      return splat ? splat.getSplatValue<Attribute>() : constant;
-    };
-    Attribute number = numberOf(constant);
+    Attribute number = getNumber(constant);
     bool isSame =
-        number == numberOf(otherConstant) && !isa<DenseElementsAttr>(number);
+        number == getNumber(otherConstant) && !isa<DenseElementsAttr>(number);
     return isSame ? Choices{SmallVector<Pair>()} : Choices();
   }
   auto argument = dyn_cast<BlockArgument>(a.value);
@@ -388,6 +471,10 @@ Choices Comparison::compareValues(State &state, const Term &a, const Term &b) {
 /// No choices if the two are not equal; a choice without pairs if they are.
 Choices Comparison::compare(State &state, const Term &a, const Term &b) {
   Term term = withoutMoves(a), other = withoutMoves(b);
+  // A loop's pair is seen by what it carries.
+  bool isCarried = isa<BlockArgument>(term.value);
+  if (!isCarried && !state.isNew({term, other}))
+    return {SmallVector<Pair>()};
   Type type = getElementTypeOrSelf(term.value.getType());
   if (type != getElementTypeOrSelf(other.value.getType()))
     return {};
