@@ -120,6 +120,10 @@ class Starts:
             os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
             for name in IMPORTED:
                 importlib.import_module(name)
+            # Inductor asks other processes what the processor can do.
+            from torch._inductor import cpu_vec_isa
+
+            cpu_vec_isa.pick_vec_isa()
             gc.collect()
         end = time.monotonic() + seconds
         number = 0
