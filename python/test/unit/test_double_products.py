@@ -4,16 +4,33 @@
 What ptxas and Triton make of kernels is looked at without a GPU.
 """
 
+import contextlib
 import types
 
 import hopper
 import pytest
 import torch
 import triton
+from exporting import exported
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import double_products as dp
-from triton.backends.autodiff import AutodiffError, corpus, lost_sums, uniform_operands
+from triton.backends.autodiff import (
+    AutodiffError,
+    corpus,
+    double_products,
+    executable,
+    export_launcher,
+    graph_kernels,
+    graph_operator,
+    lost_sums,
+    uniform_operands,
+)
 from triton.backends.autodiff.assembler import assembled
+from triton.backends.autodiff.executable import Executable
+from triton.backends.autodiff.exported import require_triton
+from triton.backends.autodiff.plan import Kernel
+from triton.backends.autodiff.unexamined import doubts
+from triton.backends.compiler import GPUTarget
 from triton.runtime.errors import PTXASError
 
 pytestmark = pytest.mark.every_triton
@@ -179,6 +196,107 @@ def test_an_adjoint_is_mended():
     wrong = hopper.compiled_text(kernel["ttir"], assemble=True, num_warps=4)
     assert lost_sums.has_lost_sums(wrong)
     assert not lost_sums.has_lost_sums(lost_sums.ensure_sums(wrong))
+
+
+def _as_on(monkeypatch, capability):
+    """Export for a GPU that is not there."""
+    monkeypatch.setattr(export_launcher, "_capability", lambda device: capability)
+
+
+@pytest.mark.parametrize("capability", [None, (8, 0), (9, 0)], ids=str)
+def test_modules_know_which_tritons_are_right(capability, tmp_path, monkeypatch, device):
+    if device != "cpu" and capability != (9, 0):
+        pytest.skip("the GPU is what it is")
+    _as_on(monkeypatch, capability)
+    x, w = (_square(device, 16, 16).requires_grad_() for _ in range(2))
+    op = differentiated(dp.stored_kernel, dp.stored)
+    twin = exported(op, tmp_path, x, w)
+    asserted = "products in float64" in (tmp_path / "exported.py").read_text()
+    assert asserted == (capability == (9, 0))
+    if asserted:
+        monkeypatch.setattr(triton, "__version__", "3.5.1")
+        words = r"'stored_kernel' has products in float64, .*3\.5\.1 may .*Use Triton 3\.8 or newer"
+        with pytest.raises(AssertionError, match=words):
+            twin(x, w)
+
+
+@pytest.mark.parametrize(
+    ("here", "made", "right"),
+    [
+        ("3.6.0", (3, 6), True),
+        ("3.7.1", (3, 6), False),
+        ("3.7.0+git1", (3, 9), False),
+        ("3.8.0", (3, 9), True),
+        ("3.10.0", (3, 6), True),
+        ("4.0.0", (3, 9), True),
+    ],
+)
+def test_tritons_of_modules(here, made, right, monkeypatch):
+    """Right are the one that was looked at, and new ones."""
+    monkeypatch.setattr(triton, "__version__", here)
+    require_triton.cache_clear()
+    with contextlib.nullcontext() if right else pytest.raises(AssertionError, match="export it"):
+        require_triton("k", "products in float64", made, (3, 8))
+
+
+def test_doubts():
+    """Of each fault that this package mends behind Triton, where it may be."""
+    double = hopper.ttir(dp.chosen_kernel, [DOUBLE] * 3 + ["i32"], {}, True)
+    single = double.replace("f64", "f32")
+    turned = '%t = tt.trans %x\n %s = "tt.reduce"(%t)'
+    assert doubts([single, double], (9, 0)) == {"products in float64": (3, 8)}
+    assert not doubts([double], (8, 0)) and not doubts([single], (9, 0))
+    assert list(doubts([turned], (8, 0))) == ["reductions of tiles that are reshaped or transposed"]
+
+
+def test_graphs_leave_doubtful_products_to_launches(device, monkeypatch):
+    """PyTorch compiles kernels of its graphs again, and looks at no machine code."""
+    found, plain = [], graph_operator.LaunchOperator.inlined
+
+    def inlined(self, wanted, *args):
+        result = plain(self, wanted, *args)
+        found.extend([result is not None] if wanted else [])
+        return result
+
+    monkeypatch.setattr(graph_operator.LaunchOperator, "inlined", inlined)
+    ptx = _ptx(True)
+    of_hopper = types.SimpleNamespace(asm={"ptx": ptx})
+    assert double_products.has_products(of_hopper)
+    monkeypatch.setattr(graph_kernels, "has_products", lambda kernel: True)
+    op = differentiated(dp.stored_kernel, dp.stored)
+    graph = torch.compile(lambda *args: op(*args), backend="aot_eager", fullgraph=True)
+    x, w = (_square(device, 16, 16) for _ in range(2))
+    assert_gradients_close(graph, dp.stored_truth, (x, w))
+    assert found and not any(found)
+
+
+def test_what_is_mended_is_not_exported(device, tmp_path, monkeypatch):
+    """No derived kernel, the forward included, nor one that is right with other options only."""
+    x, w = (_square(device, 16, 16).requires_grad_() for _ in range(2))
+    mended = property(lambda self: self.kernel.grid is None, lambda self, value: None)
+    monkeypatch.setattr(Executable, "is_mended", mended, raising=False)
+    op = differentiated(dp.stored_kernel, dp.stored)
+    with pytest.raises(AutodiffError, match="compiles 'stored_kernel_fwd' wrongly"):
+        op.export(tmp_path / "exported.py", x, w)
+
+
+def test_other_options_are_remembered(monkeypatch):
+    """What is right with other options only is mended, too."""
+    made = Executable(Kernel("k", "", None, ()), GPUTarget("cpu", "x86_64", 1), {})
+    monkeypatch.setattr(executable, "triton_compile", lambda path, target, options: options)
+
+    def other(translate, options):
+        translate(options)
+        return translate({**options, "ptx_options": "-O1"})
+
+    monkeypatch.setattr(
+        executable, "with_all_products", lambda translate, options: translate(options)
+    )
+    made._translate("k.ttir")
+    assert not made.is_mended
+    monkeypatch.setattr(executable, "with_all_products", other)
+    made._translate("k.ttir")
+    assert made.is_mended
 
 
 @pytest.mark.parametrize("n", [-1, 0, 1, 5])

@@ -184,14 +184,15 @@ def why_not_compiled(text, target, assemble=True, options=None):
     usual = {"num_warps": 4, "warp_size": target.warp_size}
     options = own_options(usual, dict(options or {}), {})
     del options["warp_size"]
-    try:
-        compiled = compiled_ttir(text, target, assemble, options)
-    except (RuntimeError, ValueError):
-        # As in a launch.
-        other = other_form(text)
-        if other is None:
-            raise
-        compiled = compiled_ttir(other, target, assemble, options)
+    while True:
+        try:
+            compiled = compiled_ttir(text, target, assemble, options)
+            break
+        except (RuntimeError, ValueError):
+            # As in a launch.
+            text = other_form(text)
+            if text is None:
+                raise
     return beyond_memory(compiled.metadata.shared, target)
 
 

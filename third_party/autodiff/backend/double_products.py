@@ -14,6 +14,8 @@ PRODUCT = re.compile(
     r"(?P<operation>mma\.sync\.aligned\.m16n8k\d+\.row\.col\.f64\.f64\.f64\.f64)\s*"
     r"(?P<results>\{[^}]*\})\s*,\s*(?P<a>\{[^}]*\})\s*,\s*(?P<b>\{[^}]*\})\s*,\s*(?P<c>\{[^}]*\})\s*;"
 )
+# The first release that takes products of another size.
+RIGHT = (3, 8)
 # The lowest bits of a matrix instruction for float64.
 _DMMA, _OPERATION = 0x23F, 0xFFF
 
@@ -21,6 +23,11 @@ _DMMA, _OPERATION = 0x23F, 0xFFF
 def registers_of(operand: str) -> list[str]:
     """Return the registers of an operand in PTX: of one, or of several in braces."""
     return [register.strip() for register in operand.strip("{} ").split(",")]
+
+
+def has_products(compiled) -> bool:
+    """Return whether a compiled kernel has products of this size, rightly assembled or not."""
+    return PRODUCT.search(compiled.asm.get("ptx", "")) is not None
 
 
 def product_instructions(cubin: bytes) -> list[int]:

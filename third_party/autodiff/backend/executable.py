@@ -128,7 +128,8 @@ class Executable:
         self.chosen = chosen or {}
         self.options = own_options(options, dict(kernel.options), self.chosen)
         self.compiled = None
-        # The text that was compiled, and whether it was repaired since Triton miscompiled it.
+        # The text that was compiled, and whether what Triton makes of it, with these options, is
+        # wrong and was repaired.
         self.text = kernel.ttir
         self.is_mended = False
         self.fits = True
@@ -162,6 +163,7 @@ class Executable:
         """Compile a file of TTIR or of a later stage."""
 
         def translate(options):
+            self.is_mended = options != self.options
             return triton_compile(path, target=self.target, options=dict(options))
 
         return with_all_products(translate, self.options)
@@ -175,7 +177,7 @@ class Executable:
             compiled = ensure_right(plain, self._translate)
             code = compiled.asm.get("cubin")
             compiled = ensure_addresses(ensure_sums(ensure_operands(compiled)))
-        self.is_mended = compiled is not plain or compiled.asm.get("cubin") is not code
+        self.is_mended |= compiled is not plain or compiled.asm.get("cubin") is not code
         check_whole(compiled)
         compiled._init_handles()
         if self.target.backend != "cpu":

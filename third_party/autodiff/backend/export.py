@@ -135,9 +135,7 @@ class Module:
             first = spec.kernel.asm["ttir"] if forward is None else forward.ttir
             options = inherited_options(spec.kernel.metadata)
             if forward is not None:
-                executable = launch.backward.handle.forward
-                executable.compile()
-                first, options = executable.text, executable.options
+                first, options = launch.forward.text, launch.forward.options
             taking = [i for i, _ in operands_of(launch)]
             if forward is not None:
                 taking = _arguments(forward)

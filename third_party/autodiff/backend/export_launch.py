@@ -158,8 +158,19 @@ class ExportedLaunch:
         """The kernel that counts iterations, if memory depends on them."""
         return self.backward.handle.counting
 
+    @property
+    def forward(self) -> Executable | None:
+        """The kernel that stores for the backward, None if it is the user's own kernel."""
+        return None if self.plan.forward is None else self.backward.handle.forward
+
+    @property
+    def derived(self) -> list[Executable]:
+        """All derived kernels."""
+        return [*([] if self.forward is None else [self.forward]), *self.executables]
+
     def _refuse_mended(self) -> None:
-        for executable in self.executables:
+        for executable in self.derived:
+            executable.compile()
             if executable.is_mended:
                 raise refused(
                     self.kernel_name,

@@ -10,6 +10,7 @@ from .export_arguments import is_divisible, unpacked
 from .export_checks import Assertions, refused
 from .export_launch import ExportedLaunch
 from .python_text import call, laid_out, tuple_of
+from .unexamined import doubts, version
 
 _INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
@@ -149,6 +150,15 @@ class Launcher:
                 # In the exported launch, they stored to different elements, or the same values.
                 own.pin(set().union(*(store.used_arguments() for store in stores)), j)
 
+    def _doubts(self, capability) -> dict:
+        """Return what other Tritons than this one may get wrong of the kernels on this GPU."""
+        if capability is None:
+            return {}
+        texts = [executable.text for executable in self.of.derived]
+        if self.of.forward is None:
+            texts.append(self.of.spec.kernel.asm["ttir"])
+        return doubts(texts, capability)
+
     def _of_descriptors(self, own: Assertions) -> None:
         """Assert facts about descriptors that the kernels rely on, besides their types."""
         labels, values, known = self.of.spec.names, self.of.variables, self.of.facts.descriptors
@@ -202,9 +212,15 @@ class Launcher:
         ]
         tensors = self.of.names.give("tensors")
         own.lines.append(call(f"{tensors} = {{", entries, "}", 4))
-        capability = "None"
-        if facts.device.type == "cuda":
-            capability = str(torch.cuda.get_device_capability(facts.device))
-        own.say("require_one_device", tensors, capability)
+        capability = _capability(facts.device)
+        for what, right in self._doubts(capability).items():
+            arguments = [f'"{self.of.kernel_name}"', f'"{what}"', str(version()), str(right)]
+            own.say("require_triton", *arguments)
+        own.say("require_one_device", tensors, str(capability))
         own.say("require_meetings", tensors, written, tuple_of(met))
         return own.lines
+
+
+def _capability(device: torch.device) -> tuple[int, int] | None:
+    """Return the capability of a launch's GPU; None if it is on none."""
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else None

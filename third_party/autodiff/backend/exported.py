@@ -133,6 +133,20 @@ def require_one_device(tensors: dict, capability) -> None:
 
 
 @functools.cache
+def require_triton(kernel: str, what: str, made: tuple, right: tuple) -> None:
+    """Raise unless Triton is the version that a kernel was made with, where its code was examined,
+    or one that gets `what` right: from `right` on.
+    """
+    here = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    if here != made and here < right:
+        raise AssertionError(
+            f"kernel {kernel!r} has {what}, which Triton {triton.__version__} may compile wrongly "
+            f"on this GPU; it was made with {made[0]}.{made[1]}. Use Triton {right[0]}.{right[1]} "
+            "or newer, or export it again with this one, which then looks at what it compiles"
+        )
+
+
+@functools.cache
 def capability_of(device: torch.device) -> tuple[int, int]:
     """Return a GPU's compute capability."""
     return torch.cuda.get_device_capability(device)

@@ -13,6 +13,7 @@ from functools import cached_property
 import torch
 
 from .bundle import private
+from .double_products import has_products
 from .executable import inherited_options
 from .export import Module
 from .export_arguments import with_types
@@ -162,6 +163,10 @@ class InlinedLaunch:
         texts = (self._state.spec.ttir, *(executable.text for executable in launch.executables))
         if launch.counting is not None:
             raise refused(launch.kernel_name, "it counts iterations")
+        if any(has_products(executable.compiled) for executable in launch.derived):
+            # It may compile them to other code than this launch has.
+            why = "PyTorch does not look for float64 products that ptxas gets wrong"
+            raise refused(launch.kernel_name, why)
         for text in texts:
             _refuse_descriptors(launch.kernel_name, text)
         tensors = (launch.facts.tensors[g.argument] for g in launch.plan.gradients)

@@ -25,8 +25,8 @@ from .cache import write_ir
 from .errors import AutodiffError
 
 # The first release that reduces tiles of any layout correctly.
-_RIGHT = (3, 8)
-AFFECTED = tuple(int(part) for part in triton.__version__.split(".")[:2]) < _RIGHT
+RIGHT = (3, 8)
+AFFECTED = tuple(int(part) for part in triton.__version__.split(".")[:2]) < RIGHT
 
 _REDUCE = re.compile(
     r'^(?P<indent> *)(?P<name>%[\w$.-]+)(?P<count>:\d+)? = "tt\.reduce"\((?P<operands>[^)]*)\)'

@@ -60,7 +60,11 @@ def verify(ttir: str, kernel: str, target) -> None:
 
 
 # Passes that rewrite operations which Triton may reject, and the operation; most likely first.
-_OTHER_FORMS = {"autodiff-loop-branches": "scf.if", "autodiff-reduce-columns": '"tt.reduce"'}
+_OTHER_FORMS = {
+    "autodiff-loop-branches": "scf.if",
+    "autodiff-reduce-columns": '"tt.reduce"',
+    "autodiff-copy-to-users": "scf.",
+}
 
 
 def other_form(ttir: str) -> str | None:

@@ -121,4 +121,16 @@ def ReduceColumns : TargetPass<"autodiff-reduce-columns", "::mlir::triton::FuncO
   }];
 }
 
+def CopyToUsers : TargetPass<"autodiff-copy-to-users", "::mlir::triton::FuncOp"> {
+  let summary = "let each block compute by itself what several blocks use";
+  let description = [{
+    Triton converts a tile to the layout of a product where the product is. Up
+    to 3.6, its passes may use that conversion for another product, too, in a
+    block that is not reached from there, and reject what they have made. They
+    do so if the tile is computed element by element, or only seen in another
+    shape. With a copy in each block, there is nothing to be shared. It is for
+    kernels that Triton has rejected.
+  }];
+}
+
 #endif // AUTODIFF_TARGET_PASSES_TD
