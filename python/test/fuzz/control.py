@@ -5,11 +5,12 @@ from __future__ import annotations
 from .expressions import LIMIT, scaled
 from .integers import arithmetic, reduced, scalars, small_scalar
 from .lanes import fitting, settled, tail_lanes
-from .memory import atomic_add, store, store_part, store_state
+from .memory import atomic_add, load, store, store_part, store_state
 from .operations import expression
+from .products import product
 from .program import Kernel, Lanes, Value
 from .softmax import OnlineSoftmax, hidden
-from .tiles import operand, shapes
+from .tiles import converted, operand, shapes
 
 # No loop runs more often, so that nothing grows out of bounds.
 TRIPS = 4
@@ -267,6 +268,8 @@ def condition(k: Kernel) -> str:
 
 def branch(k: Kernel) -> None:
     """Write an if, with or without else, that assigns floats."""
+    if k.maybe("value that decides", 20):
+        return decided(k)
     results = []
     for _ in range(k.choices.between(1, 2)):
         shape = k.choices.pick(shapes(k))
@@ -284,6 +287,35 @@ def branch(k: Kernel) -> None:
                     k.emit(f"{result.text} = {value.text}")
     k.values = [v for v in k.values if v not in results]
     k.values += [Value(r.text, "f", r.shape, -LIMIT, LIMIT) for r in results]
+
+
+def decided(k: Kernel) -> None:
+    """Write a number that a value decides, zero whatever it is, and a branch that adds the value.
+
+    Where the branch is not taken, nothing depends on the value.
+    """
+    shape = k.choices.pick(shapes(k))
+    known = list(k.values)
+    if k.choices.chance(30):
+        value = converted(k, product(k), shape)
+    else:
+        factors = load(k, shape), operand(k, shape)
+        first, second = (scaled(k, factor, 2.0) for factor in factors)
+        value = k.floating(f"{first.text} * {second.text}", shape, -4.0, 4.0)
+    value = settled(k, scaled(k, value, LIMIT))
+    # What it is made of is not used elsewhere.
+    k.values = known
+    x = value.text
+    how = k.kind("decided by", {"comparison": 1, "truncation": 1, "place": shape != ()})
+    number = {
+        "comparison": f"({x} > 0.1).to(T)",
+        "truncation": f"({x} * 4).to(tl.int32).to(T)",
+        "place": f"tl.zeros({list(shape)}, T) + tl.sum(tl.argmax({x}, 0))",
+    }[how]
+    result = k.floating(f"({number}) * 0.0", shape, min(value.low, 0.0), max(value.high, 0.0))
+    k.emit(f"if {condition(k)}:")
+    with k.block():
+        k.emit(f"{result.text} += {x}")
 
 
 def while_loop(k: Kernel) -> None:
