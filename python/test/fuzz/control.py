@@ -5,12 +5,12 @@ from __future__ import annotations
 from .expressions import LIMIT, scaled
 from .integers import arithmetic, reduced, scalars, small_scalar
 from .lanes import fitting, settled, tail_lanes
-from .memory import atomic_add, load, store, store_part, store_state
+from .memory import atomic_add, own_input, store, store_part, store_state
 from .operations import expression
-from .products import product
-from .program import Kernel, Lanes, Value
+from .products import dot
+from .program import LARGEST, Kernel, Lanes, Value
 from .softmax import OnlineSoftmax, hidden
-from .tiles import converted, operand, shapes
+from .tiles import operand, shapes
 
 # No loop runs more often, so that nothing grows out of bounds.
 TRIPS = 4
@@ -292,16 +292,22 @@ def branch(k: Kernel) -> None:
 def decided(k: Kernel) -> None:
     """Write a number that a value decides, zero whatever it is, and a branch that adds the value.
 
-    Where the branch is not taken, nothing depends on the value.
+    Where the branch is not taken, nothing depends on the value, nor on an input of its own.
     """
-    shape = k.choices.pick(shapes(k))
+
+    def own(shape) -> Value:
+        return k.floating(own_input(k, shape)[1], shape, -LARGEST, LARGEST)
+
     known = list(k.values)
-    if k.choices.chance(30):
-        value = converted(k, product(k), shape)
+    shape = k.choices.pick(shapes(k))
+    if len(shape) == 2 and k.choices.chance(60):
+        inner = k.choices.pick([16, 32] if k.on_gpu else [k.columns, 2, 8, 16])
+        left = own((shape[0], inner))
+        right = settled(k, scaled(k, operand(k, (inner, shape[1])), 2.0))
+        value = dot(k, left.text, right.text, shape, 3.0 * inner)
     else:
-        factors = load(k, shape), operand(k, shape)
-        first, second = (scaled(k, factor, 2.0) for factor in factors)
-        value = k.floating(f"{first.text} * {second.text}", shape, -4.0, 4.0)
+        left, right = own(shape), scaled(k, operand(k, shape), 3.0)
+        value = k.floating(f"{left.text} * {right.text}", shape, -4.5, 4.5)
     value = settled(k, scaled(k, value, LIMIT))
     # What it is made of is not used elsewhere.
     k.values = known
@@ -310,10 +316,12 @@ def decided(k: Kernel) -> None:
     number = {
         "comparison": f"({x} > 0.1).to(T)",
         "truncation": f"({x} * 4).to(tl.int32).to(T)",
-        "place": f"tl.zeros({list(shape)}, T) + tl.sum(tl.argmax({x}, 0))",
+        "place": f"tl.zeros({list(shape)}, T) + tl.argmax({x}, 0, keep_dims=True)",
     }[how]
     result = k.floating(f"({number}) * 0.0", shape, min(value.low, 0.0), max(value.high, 0.0))
-    k.emit(f"if {condition(k)}:")
+    counter = k.choices.pick(scalars(k)[::-1])
+    never = f"{counter.text} > {k.argument(int(counter.high))}"
+    k.emit(f"if {never if k.choices.chance(60) else condition(k)}:")
     with k.block():
         k.emit(f"{result.text} += {x}")
 

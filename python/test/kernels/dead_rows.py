@@ -3,7 +3,6 @@
 import torch
 import triton
 import triton.language as tl
-
 from triton.backends.autodiff import stop_gradient
 
 from .common import poisoned, precision_of, softmax_step
