@@ -5,9 +5,10 @@ from __future__ import annotations
 from .expressions import LIMIT, scaled
 from .integers import arithmetic, reduced, scalars, small_scalar
 from .lanes import fitting, settled, tail_lanes
-from .memory import atomic_add, store, store_part, store_state
+from .memory import atomic_add, own_input, store, store_part, store_state
 from .operations import expression
-from .program import Kernel, Lanes, Value
+from .products import dot
+from .program import LARGEST, Kernel, Lanes, Value
 from .softmax import OnlineSoftmax, hidden
 from .tiles import operand, shapes
 
@@ -267,6 +268,8 @@ def condition(k: Kernel) -> str:
 
 def branch(k: Kernel) -> None:
     """Write an if, with or without else, that assigns floats."""
+    if k.maybe("value that decides", 20):
+        return decided(k)
     results = []
     for _ in range(k.choices.between(1, 2)):
         shape = k.choices.pick(shapes(k))
@@ -284,6 +287,43 @@ def branch(k: Kernel) -> None:
                     k.emit(f"{result.text} = {value.text}")
     k.values = [v for v in k.values if v not in results]
     k.values += [Value(r.text, "f", r.shape, -LIMIT, LIMIT) for r in results]
+
+
+def decided(k: Kernel) -> None:
+    """Write a number that a value decides, zero whatever it is, and a branch that adds the value.
+
+    Where the branch is not taken, nothing depends on the value, nor on an input of its own.
+    """
+
+    def own(shape) -> Value:
+        return k.floating(own_input(k, shape)[1], shape, -LARGEST, LARGEST)
+
+    known = list(k.values)
+    shape = k.choices.pick(shapes(k))
+    if len(shape) == 2 and k.choices.chance(60):
+        inner = k.choices.pick([16, 32] if k.on_gpu else [k.columns, 2, 8, 16])
+        left = own((shape[0], inner))
+        right = settled(k, scaled(k, operand(k, (inner, shape[1])), 2.0))
+        value = dot(k, left.text, right.text, shape, 3.0 * inner)
+    else:
+        left, right = own(shape), scaled(k, operand(k, shape), 3.0)
+        value = k.floating(f"{left.text} * {right.text}", shape, -4.5, 4.5)
+    value = settled(k, scaled(k, value, LIMIT))
+    # What it is made of is not used elsewhere.
+    k.values = known
+    x = value.text
+    how = k.kind("decided by", {"comparison": 1, "truncation": 1, "place": shape != ()})
+    number = {
+        "comparison": f"({x} > 0.1).to(T)",
+        "truncation": f"({x} * 4).to(tl.int32).to(T)",
+        "place": f"tl.zeros({list(shape)}, T) + tl.argmax({x}, 0, keep_dims=True)",
+    }[how]
+    result = k.floating(f"({number}) * 0.0", shape, min(value.low, 0.0), max(value.high, 0.0))
+    counter = k.choices.pick(scalars(k)[::-1])
+    never = f"{counter.text} > {k.argument(int(counter.high))}"
+    k.emit(f"if {never if k.choices.chance(60) else condition(k)}:")
+    with k.block():
+        k.emit(f"{result.text} += {x}")
 
 
 def while_loop(k: Kernel) -> None:

@@ -150,6 +150,14 @@ def private_offsets(k: Kernel, shape: Shape, strides) -> str:
     return " + ".join(terms) if terms else "0"
 
 
+def own_input(k: Kernel, shape: Shape) -> tuple[str, str]:
+    """Return a new input, of one tile that all programs read, and the expression that loads it."""
+    source = k.buffer("input")
+    source.size = count(shape)
+    inside = private_offsets(k, shape, dense_strides(k, shape, padded=False))
+    return source.name, f"tl.load({source.name} + {inside}).to(T)"
+
+
 def place(k: Kernel, buffer: Buffer, shape: Shape, slot: str, last: int) -> tuple[str, int]:
     """Return the offsets of a tile in the program's share, at a slot up to `last`."""
     strides, reach = private_strides(k, shape)
@@ -242,12 +250,9 @@ def store_steady(k: Kernel, value: Value) -> None:
     if how in without:
         text = without[how]
     else:
-        source = k.buffer("input")
-        source.size = count(shape)
-        inside = private_offsets(k, shape, dense_strides(k, shape, padded=False))
-        x = f"tl.load({source.name} + {inside}).to(T)"
+        source, x = own_input(k, shape)
         text = f"0.0 * {x}" if how == "zero" else f"tl.floor({x})"
-        inputs = [source.name]
+        inputs = [source]
     stored = k.floating(text, shape, -LIMIT, LIMIT, None)
     buffer = k.buffer("output")
     # Nothing else is stored there.
@@ -277,10 +282,8 @@ def store_raced(k: Kernel, value: Value) -> None:
     value = settled(k, value)
     if how == "equal numbers":
         # All programs read the same.
-        source = k.buffer("input")
-        source.size = count(value.shape)
-        inside = private_offsets(k, value.shape, dense_strides(k, value.shape, padded=False))
-        value = k.floating(f"tl.load({source.name} + {inside}).to(T)", value.shape, -1.5, 1.5)
+        _, text = own_input(k, value.shape)
+        value = k.floating(text, value.shape, -LARGEST, LARGEST)
     buffer = k.buffer("raced")
     strides, buffer.size = private_strides(k, value.shape)
     where = private_offsets(k, value.shape, strides)

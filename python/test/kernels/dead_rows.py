@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from triton.backends.autodiff import stop_gradient
 
 from .common import poisoned, precision_of, softmax_step
 
@@ -146,3 +147,122 @@ def biased(kernel, x, w, HOW, ROWS=8, **options):
 
 def biased_reference(x, w, how):
     return torch.softmax(x + w if how == "sum" else x * w.exp(), dim=-1)
+
+
+@triton.jit
+def _decided(s, table_ptr, USE: tl.constexpr):
+    """A number for each row of s, with derivative zero."""
+    if USE == "argmax":
+        number = tl.argmax(s, 1).to(s.dtype)
+    elif USE == "argmin":
+        number = tl.argmin(s, 1).to(s.dtype)
+    elif USE == "place of the maximum":
+        _, place = tl.max(s, 1, return_indices=True)
+        number = place.to(s.dtype)
+    elif USE == "comparison":
+        number = tl.sum((s > 0).to(s.dtype), 1)
+    elif USE == "integer":
+        number = tl.sum((s * 4).to(tl.int32), 1).to(s.dtype)
+    elif USE == "floor":
+        number = tl.sum(tl.floor(s.to(tl.float32)), 1).to(s.dtype)
+    elif USE == "stopped":
+        number = tl.sum(stop_gradient(s), 1)
+    else:
+        number = tl.load(table_ptr + tl.argmax(s, 1))
+    return number
+
+
+@triton.jit
+def deciding_kernel(
+    x_ptr, w_ptr, table_ptr, y_ptr, n,
+    D: tl.constexpr, USE: tl.constexpr, WHERE: tl.constexpr, PRODUCT: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """y = numbers that s decides, plus n times the sums of its rows; n is 0 or 1."""
+    rows, columns = tl.arange(0, D), tl.arange(0, D)
+    places = rows[:, None] * D + columns[None, :]
+    x, w = tl.load(x_ptr + places), tl.load(w_ptr + places)
+    if PRODUCT == "dot":
+        s = tl.dot(x, w, input_precision=PRECISION).to(x.dtype)
+    elif PRODUCT == "cumprod":
+        s = tl.cumprod(x * w, 1)
+    else:
+        s = x * w
+    y = _decided(s, table_ptr, USE)
+    if WHERE == "a branch":
+        if n > 0:
+            y += tl.sum(s, 1)
+    elif WHERE == "a branch on it":
+        if (n > 0) & (tl.max(tl.max(s, 1), 0) > -1e4):
+            y += tl.sum(s, 1)
+    elif WHERE == "a selection":
+        y += tl.sum(tl.where(n > 0, s, 0.0), 1)
+    elif WHERE == "a loop":
+        for _ in range(n):
+            y += tl.sum(s, 1)
+    elif WHERE == "a while":
+        i = 0
+        while i < n:
+            y += tl.sum(s, 1)
+            i += 1
+    else:
+        for i in range(2):
+            inner = s * w
+            y += _decided(inner, table_ptr, USE)
+            if i < n:
+                y += tl.sum(inner, 1)
+    tl.store(y_ptr + rows, y)
+
+
+def deciding(kernel, x, w, table, n, USE, WHERE, PRODUCT, **options):
+    y = poisoned(x.shape[:1], x)
+    kernel[(1,)](
+        x, w, table, y, n, D=len(x), USE=USE, WHERE=WHERE, PRODUCT=PRODUCT,
+        PRECISION=precision_of(x), **options,
+    )  # fmt: skip
+    return y
+
+
+def deciding_reference(x, w, n, where, product):
+    """The part of it that has a derivative."""
+    if product == "dot":
+        s = x @ w
+    else:
+        s = x * w if product == "product" else (x * w).cumprod(1)
+    return n * (s * w if where == "iterations" else s).sum(1)
+
+
+@triton.jit
+def _count_and_add(n, a, m, b):
+    top = tl.maximum(a, b)
+    return n + m, top + tl.log(tl.exp(a - top) + tl.exp(b - top))
+
+
+@triton.jit
+def counted_kernel(x_ptr, y_ptr, n, D: tl.constexpr, SCAN: tl.constexpr):
+    """y = D, plus n times the logarithms of sums of exponentials of x; n is 0 or 1."""
+    rows = tl.arange(0, D)
+    x = tl.load(x_ptr + rows[:, None] * D + rows[None, :])
+    pairs = tl.full([D, D], 1, tl.int32), x
+    if SCAN:
+        count, total = tl.associative_scan(pairs, 1, _count_and_add)
+        y = tl.max(count, 1).to(x.dtype)
+        if n > 0:
+            y += tl.sum(total, 1)
+    else:
+        count, total = tl.reduce(pairs, 1, _count_and_add)
+        y = count.to(x.dtype)
+        if n > 0:
+            y += total
+    tl.store(y_ptr + rows, y)
+
+
+def counted(kernel, x, n, SCAN, **options):
+    y = poisoned(x.shape[:1], x)
+    kernel[(1,)](x, y, n, D=len(x), SCAN=SCAN, **options)
+    return y
+
+
+def counted_reference(x, n, scan):
+    y = x.logcumsumexp(1).sum(1) if scan else x.logsumexp(1)
+    return len(x) + n * y

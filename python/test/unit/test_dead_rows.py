@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from gradients import assert_gradients_close, differentiated, random_tensor
+from gradients import assert_close, assert_gradients_close, differentiated, random_tensor
 from kernels.dead_rows import (
     biased,
     biased_kernel,
@@ -10,6 +10,12 @@ from kernels.dead_rows import (
     cosine,
     cosine_kernel,
     cosine_reference,
+    counted,
+    counted_kernel,
+    counted_reference,
+    deciding,
+    deciding_kernel,
+    deciding_reference,
     unguarded,
     unguarded_kernel,
     unguarded_reference,
@@ -68,3 +74,61 @@ def test_a_stored_nan_is_handed_on(device):
     out = differentiated(unguarded_kernel, unguarded)(q, k, v)
     for gradient in torch.autograd.grad(out, (k, v), torch.ones_like(out)):
         assert gradient.isnan().all()
+
+
+USES = [
+    "argmax", "argmin", "place of the maximum", "comparison", "integer", "floor", "stopped",
+    "address",
+]  # fmt: skip
+PLACES = ["a branch", "a branch on it", "a selection", "a loop", "a while", "iterations"]
+
+
+@pytest.mark.parametrize(
+    "use, where, product, dtype",
+    [
+        *((use, "a branch", "dot", torch.float32) for use in USES),
+        *((use, "a branch", "product", torch.float64) for use in USES),
+        *(("argmax", where, "dot", torch.float32) for where in PLACES[1:]),
+        *(("comparison", where, "product", torch.float32) for where in PLACES[1:]),
+        ("argmin", "a branch", "cumprod", torch.float32),
+        ("argmax", "a branch", "dot", torch.float16),
+        ("comparison", "iterations", "product", torch.bfloat16),
+    ],
+)
+def test_values_that_only_decide(device, use, where, product, dtype):
+    """A value that a branch does not use has no derivative, whatever integers come of it."""
+    op = differentiated(deciding_kernel, deciding)
+    x, w = (random_tensor(16, 16, device=device, dtype=dtype) for _ in range(2))
+    table = torch.arange(16, device=device).to(dtype)
+
+    def gradients(n):
+        y = op(x, w, table, n, use, where, product)
+        return torch.autograd.grad(y, (x, w), upstream)
+
+    upstream = torch.randn(16, device=device, dtype=dtype)
+    exact, rough = (
+        [t.detach().to(d).requires_grad_() for t in (x, w)] for d in (torch.float64, dtype)
+    )
+    truths, baselines = (
+        torch.autograd.grad(deciding_reference(*given, 1, where, product), given, upstream.to(d))
+        for given, d in ((exact, torch.float64), (rough, dtype))
+    )
+    for name, *numbers in zip("xw", gradients(1), baselines, truths, strict=True):
+        assert_close(name, *numbers, roundings=32)
+    with torch.no_grad():
+        x[3:5], w[:, 2] = float("nan"), float("inf")
+    for gradient in gradients(0):
+        assert not gradient.any()
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_counts_beside_values(device, scan):
+    """Of a pair, the count is used, and the other member in a branch only."""
+    op = differentiated(counted_kernel, counted)
+    x = random_tensor(16, 16, device=device)
+    assert_gradients_close(op, counted_reference, (x, 1, scan), roundings=32)
+    with torch.no_grad():
+        x[3:5] = float("nan")
+    y = op(x, 0, scan)
+    (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    assert not gradient.any()

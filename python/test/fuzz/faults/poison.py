@@ -283,6 +283,26 @@ FOUND = {
             y1=16,
         ),
     ),
+    "a value that decides a number": Fault(
+        "a value counted where a number came of it, by a comparison or as an index",
+        ("value that decides",),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1 = tl.load(x1 + i) * tl.load(x2 + i)
+            k1 = tl.argmax(tl.reshape(v1, [4, 1]), 1)
+            v2 = tl.load(x3 + i) + k1.to(T) + (v1 > 0.1).to(T) * 0.0
+            if n > 0:
+                v2 = v1
+            tl.store(y1 + i, v2)
+            """,
+            n=0,
+            x1=4,
+            x2=4,
+            x3=4,
+            y1=4,
+        ),
+    ),
     "one element": Fault(
         "what is combined with nothing reached the gradient of others",
         (),

@@ -26,8 +26,8 @@ static bool stopsDerivative(Operation *op) {
          (residual && residual.getConstant());
 }
 
-/// Whether a derivative may flow through `op` from `operand` to `result`.
-static bool passesOn(Operation *op, Value operand, Value result) {
+bool mlir::autodiff::passesDerivative(Operation *op, Value operand,
+                                      Value result) {
   return isDifferentiable(result.getType()) ? !stopsDerivative(op)
                                             : passesBits(op, operand);
 }
@@ -192,7 +192,7 @@ void Activity::propagateVaried() {
         changed |= markVaried(op->getResult(0));
       for (Value operand : getComputedWith(op))
         for (Value result : op->getResults())
-          if (passesOn(op, operand, result))
+          if (passesDerivative(op, operand, result))
             flow(operand, result);
     });
   }
@@ -222,7 +222,7 @@ void Activity::propagateUseful() {
       }
       for (Value result : op->getResults())
         for (Value operand : getComputedWith(op))
-          if (passesOn(op, operand, result))
+          if (passesDerivative(op, operand, result))
             flow(operand, result);
     });
   }

@@ -8,6 +8,7 @@
 
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Iterators.h"
@@ -40,6 +41,13 @@ LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
 
 bool LiveLanes::counts(Value value) const {
   return effects == Effects::All || activity.isUseful(value);
+}
+
+/// Whether `use` counts as a dependence of `result` on the value used.
+bool LiveLanes::counts(OpOperand &use, Value result) const {
+  return effects == Effects::All ||
+         passesDerivative(use.getOwner(), use.get(), result) ||
+         mutation::isMade("lanes:of values that only decide, too");
 }
 
 /// `lanes` of a value that only decides something, so that no gradient flows
@@ -191,7 +199,7 @@ const Lanes *LiveLanes::through(OpOperand &use) {
   const Lanes *lanes = algebra.none();
   SmallVector<const Lanes *> results;
   for (Value result : op->getResults()) {
-    results.push_back(of(result));
+    results.push_back(counts(use, result) ? of(result) : algebra.none());
     lanes = algebra.either(lanes, results.back());
   }
   if (lanes->isNone())

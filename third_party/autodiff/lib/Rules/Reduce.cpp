@@ -253,8 +253,9 @@ LogicalResult GeneralReversal::run() {
     Value share = atEdge(isLast, ofRest[index], (*ofPair)[index], index);
     if (share && !factors.giveFinite(share)) {
       if (!isFound)
-        live = emitLanes(adjoint, adjoint.lanes.through(op->getOpOperand(0)),
-                         typeOf(0));
+        live =
+            emitLanes(adjoint, adjoint.lanes.through(op->getOpOperand(index)),
+                      typeOf(index));
       isFound = true;
       share = onlyLive(Tile(b, loc, share), cotangents, live);
     }

@@ -130,7 +130,9 @@ LogicalResult ScanReversal::findJacobian(const TileFunction &combine,
 
 /// Where s̄ is not zero: in lanes whose elements are combined into live ones.
 LiveMask ScanReversal::findLive() {
-  OpOperand &source = op->getOpOperand(0);
+  // An integer is live for its own sake, too.
+  int active = adjoint.findActive(op.getSrcs()).find_first();
+  OpOperand &source = op->getOpOperand(active);
   LiveMask mask = emitLanes(adjoint, adjoint.lanes.through(source), type);
   if (!mask.isExact) {
     Value nonZero = findLiveFrom(b, loc, findNonZero(b, loc, cotangents),

@@ -383,3 +383,53 @@ tt.func @handed_on(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pw: !tt.ptr<f32>,
   }
   tt.return
 }
+
+// -----
+
+// A comparison has no derivative: the value counts where the branch stores it,
+// whatever number comes of the comparison.
+// CHECK-LABEL: tt.func @compared_and_stored_bwd(
+// CHECK: %[[P:.*]] = arith.mulf
+// CHECK: arith.select %arg3, %[[P]], %{{.*}} : f32
+// CHECK: autodiff.accumulate
+tt.func @compared_and_stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>,
+                             %pz: !tt.ptr<f32>, %c: i1) {
+  %zero = arith.constant 0.0 : f32
+  %x = tt.load %px : !tt.ptr<f32>
+  %y = arith.mulf %x, %x : f32
+  %above = arith.cmpf ogt, %y, %zero : f32
+  %number = arith.uitofp %above : i1 to f32
+  tt.store %pz, %number : !tt.ptr<f32>
+  scf.if %c {
+    tt.store %py, %y : !tt.ptr<f32>
+  }
+  tt.return
+}
+
+// -----
+
+// Neither has a count, which a reduction returns beside the value.
+// CHECK-LABEL: tt.func @counted_and_stored_bwd(
+// CHECK: %[[LIVE:.*]] = tt.splat %arg3 : i1 -> tensor<4x4xi1>
+// CHECK: arith.select %[[LIVE]], %{{.*}}, %{{.*}} : tensor<4x4xi1>, tensor<4x4xf32>
+// CHECK: autodiff.accumulate
+tt.func @counted_and_stored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>,
+                           %pz: !tt.ptr<f32>, %c: i1) {
+  %ones = arith.constant dense<1> : tensor<4x4xi32>
+  %0 = tt.splat %px : !tt.ptr<f32> -> tensor<4x4x!tt.ptr<f32>>
+  %x = tt.load %0 : tensor<4x4x!tt.ptr<f32>>
+  %count, %product = "tt.reduce"(%ones, %x) <{axis = 1 : i32}> ({
+  ^bb0(%n: i32, %a: f32, %m: i32, %b: f32):
+    %s = arith.addi %n, %m : i32
+    %p = arith.mulf %a, %b : f32
+    tt.reduce.return %s, %p : i32, f32
+  }) : (tensor<4x4xi32>, tensor<4x4xf32>) -> (tensor<4xi32>, tensor<4xf32>)
+  %number = arith.sitofp %count : tensor<4xi32> to tensor<4xf32>
+  %1 = tt.splat %pz : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  tt.store %1, %number : tensor<4x!tt.ptr<f32>>
+  scf.if %c {
+    %2 = tt.splat %py : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+    tt.store %2, %product : tensor<4x!tt.ptr<f32>>
+  }
+  tt.return
+}

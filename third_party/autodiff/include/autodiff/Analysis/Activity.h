@@ -99,6 +99,11 @@ private:
 /// own. False if `op` is none of these.
 bool followFlow(Operation *op, llvm::function_ref<void(Value, Value)> flow);
 
+/// Whether a derivative may flow through `op`, which is no loop or branch, from
+/// `operand` to `result`. None does through an index (arg-max), a comparison, a
+/// conversion to an integer or `stop_gradient`.
+bool passesDerivative(Operation *op, Value operand, Value result);
+
 /// The values that a loop or branch may copy to `value`; none if `value` is of
 /// another kind.
 std::optional<SmallVector<Value>> findHandedOn(Value value);

@@ -141,6 +141,7 @@ private:
   void visitLoop(scf::ForOp loop);
   void visitLoop(scf::WhileOp loop);
   bool counts(Value value) const;
+  bool counts(OpOperand &use, Value result) const;
   const Lanes *ifDecisionsCount(const Lanes *lanes);
   const Lanes *ifDecisionsCount() { return ifDecisionsCount(algebra.all()); }
   void add(Value value, const Lanes *lanes, Block *from);
