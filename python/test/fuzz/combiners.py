@@ -116,19 +116,19 @@ def nan_clamp(x, low, high):
 
 
 @triton.jit
-def nan_place(place, x, axis: tl.constexpr):
-    found = tl.max((x != x).to(tl.int32), axis)
+def nan_place(place, x, axis: tl.constexpr, keep_dims: tl.constexpr = False):
+    found = tl.max((x != x).to(tl.int32), axis, keep_dims=keep_dims)
     return (place + found) % x.shape[axis]
 
 
 @triton.jit
-def nan_argmax(x, axis: tl.constexpr):
-    return nan_place(tl.argmax(x, axis), x, axis)
+def nan_argmax(x, axis: tl.constexpr, keep_dims: tl.constexpr = False):
+    return nan_place(tl.argmax(x, axis, keep_dims=keep_dims), x, axis, keep_dims)
 
 
 @triton.jit
-def nan_argmin(x, axis: tl.constexpr):
-    return nan_place(tl.argmin(x, axis), x, axis)
+def nan_argmin(x, axis: tl.constexpr, keep_dims: tl.constexpr = False):
+    return nan_place(tl.argmin(x, axis, keep_dims=keep_dims), x, axis, keep_dims)
 
 
 @triton.jit

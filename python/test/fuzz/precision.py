@@ -46,11 +46,18 @@ class Types:
         return {n: x.to(self.of(program, n)).double() for n, x in point.items()}
 
     def held(self, program: Program, point: Tensors) -> Tensors:
-        """Return numbers with NaN for what is infinite and has no place in memory's type."""
-        return {
-            n: x if _has_infinity(self.of(program, n)) else x.masked_fill(x.isinf(), torch.nan)
-            for n, x in point.items()
-        }
+        """Return numbers as memory can hold them, in float64: NaN for what is infinite and has no
+        place there; what is finite stays so.
+        """
+        held = {}
+        for name, x in point.items():
+            dtype = self.of(program, name)
+            most = torch.finfo(dtype).max
+            finite = torch.where(x.isinf(), x, x.clamp(-most, most))
+            if not _has_infinity(dtype):
+                finite = finite.masked_fill(x.isinf(), torch.nan)
+            held[name] = finite
+        return held
 
     def of(self, program: Program, buffer: str) -> torch.dtype:
         """Return the type of a buffer's elements."""
