@@ -24,6 +24,7 @@ from .misaddressed import warn_of_misaddressed
 from .miscompiled import warn_of_wrong
 from .omitted import warn_of_omitted
 from .options import DEFAULT
+from .reordered import warn_of_reordered
 from .tensor_likes import tensor_of
 from .uniform_operands import warn_of_uniform_operands
 from .wrappers import catch, chain, is_plain, one_at_a_time, passes_on, prepare
@@ -258,6 +259,7 @@ class Specialization:
         refuse_results(self.ttir)
         refuse_idle(kernel, function)
         warn_of_wrong(kernel, self.name)
+        warn_of_reordered(kernel, self.name)
         warn_of_misaddressed(kernel, self.name)
         warn_of_omitted(kernel, self.name)
         warn_of_lost_sums(kernel, self.name)

@@ -285,6 +285,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   passes.clean();
   passes.addToKernels(createLoopInvariantCodeMotionPass());
   passes.addToKernels(createHideNarrowLoads());
+  passes.addToKernels(createKeepOrder());
   passes.add(createLowerBarriers(LowerBarriersOptions{request.ownBarriers}));
   if (request.check)
     passes.add(createCheckBounds());

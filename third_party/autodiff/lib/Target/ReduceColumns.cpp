@@ -1,4 +1,5 @@
 //===- ReduceColumns.cpp - Reductions to scalars, of columns --------------===//
+#include "Columns.h"
 #include "autodiff/Target/Passes.h"
 
 namespace mlir::autodiff {
@@ -14,7 +15,7 @@ static bool isOfOneAxis(triton::ReduceOp reduce) {
   return type.getRank() == 1;
 }
 
-static void rewrite(triton::ReduceOp reduce) {
+void mlir::autodiff::reduceColumns(triton::ReduceOp reduce) {
   OpBuilder b(reduce);
   Location loc = reduce.getLoc();
   SmallVector<Value> columns;
@@ -36,7 +37,7 @@ struct ReduceColumns : autodiff::impl::ReduceColumnsBase<ReduceColumns> {
       if (isOfOneAxis(reduce))
         reductions.push_back(reduce);
     });
-    llvm::for_each(reductions, rewrite);
+    llvm::for_each(reductions, reduceColumns);
   }
 };
 } // namespace

@@ -9,6 +9,13 @@
 
 namespace mlir::autodiff {
 
+/// Whether the result is the same for elements in another order. It is not if
+/// there are several operands, whose elements belong together.
+inline bool isOfAnyOrder(triton::ReduceOp reduction) {
+  Operation *combiner = reduction.getSingleCombiner();
+  return combiner && combiner->hasTrait<OpTrait::IsCommutative>();
+}
+
 /// Reduces a tile along one axis by `OpT`; the result lacks the axis, and is a
 /// scalar for rank 1.
 template <typename OpT>

@@ -69,6 +69,16 @@ def HideNarrowLoads : TargetPass<"autodiff-hide-narrow-loads", "::mlir::triton::
   }];
 }
 
+def KeepOrder : TargetPass<"autodiff-keep-order", "::mlir::triton::FuncOp"> {
+  let summary = "keep Triton from reordering tiles whose order counts";
+  let description = [{
+    If all that uses a reshaped tile of one axis are reductions and histograms,
+    `triton-combine` lets its elements be in any order, also where an arg-max
+    has indices beside them, or a histogram has a mask. An arg-max reduces a
+    column then, and a histogram is of selected elements.
+  }];
+}
+
 def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::ModuleOp"> {
   let summary = "write barriers so that Triton orders all accesses by them";
   let description = [{

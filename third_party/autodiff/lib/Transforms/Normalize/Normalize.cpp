@@ -1,6 +1,7 @@
 //===- Normalize.cpp - The form that differentiation works on -------------===//
 #include "NormalizeLoops.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Builders/Reduction.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Structure.h"
 #include "autodiff/Transforms/Passes.h"
@@ -62,8 +63,7 @@ LogicalResult Normalize::structure(triton::FuncOp kernel) {
 static bool dependsOnOrder(Value tile) {
   return llvm::any_of(tile.getUsers(), [](Operation *user) {
     auto reduce = dyn_cast<triton::ReduceOp>(user);
-    Operation *combiner = reduce ? reduce.getSingleCombiner() : nullptr;
-    return !combiner || !combiner->hasTrait<OpTrait::IsCommutative>() ||
+    return !reduce || !isOfAnyOrder(reduce) ||
            cast<RankedTensorType>(reduce.getSrcs()[0].getType()).getRank() != 1;
   });
 }
