@@ -1,0 +1,176 @@
+"""Show that a test notices deliberate mistakes in the runtime's Python.
+
+First learn which functions each test runs, some minutes for one case of each test; then make a
+sample of mistakes, each in a copy of the installed package:
+
+    PYTHONPATH=scripts python -m pytest -p touching --touched build/touched.jsonl --first python/test/unit
+    python scripts/runtime_mutation.py --sample 200 --seed 1 [--only TEXT] [--seconds N]
+
+For each mistake, tests that run its function follow one another until one fails: the quick ones
+first, and those that run little else. The journal gets a line for each mistake. A later run goes on
+from there, so that a sample can be made in parts. The exit status is 1 if a mistake survives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import runtime_mistakes
+import touching
+
+ROOT = Path(__file__).resolve().parents[1]
+# What the tests of one mistake may take, by the notes, and how much longer they really may.
+PATIENCE, SLACK = 40, 5
+# Mistakes that change nothing, and why.
+EQUIVALENT: dict[str, str] = {}
+
+
+def package() -> Path:
+    """Return the folder of the package that Python finds."""
+    return Path(importlib.util.find_spec("triton_autodiff").origin).parent
+
+
+def lay_out(site: Path, changed: dict[str, bytes]) -> None:
+    """Lay the installed package into a folder, with other texts of some of its files."""
+    installed = package()
+    folder = site / installed.name
+    folder.mkdir(parents=True)
+    for path in installed.iterdir():
+        if path.name not in changed and path.name != "__pycache__":
+            (folder / path.name).symlink_to(path.resolve())
+    for name, text in changed.items():
+        (folder / name).write_bytes(text)
+    # Triton finds its backends by what is said of distributions.
+    for path in installed.parent.glob("triton_autodiff-*.dist-info"):
+        (site / path.name).symlink_to(path.resolve())
+
+
+def tests_of(functions, notes) -> list[str]:
+    """Return tests that run one of some functions, those first that will show it soon."""
+    found = [
+        (seconds * len(touched), seconds, test)
+        for test, (seconds, touched) in notes.items()
+        if not touched.isdisjoint(functions)
+    ]
+    chosen, spent = [], 0.0
+    for _, seconds, test in sorted(found):
+        if spent + seconds <= PATIENCE:
+            spent += seconds
+            chosen.append(test)
+    return chosen
+
+
+def functions_of(mistake, notes) -> set[str]:
+    """Return the function of a mistake; for what a module or class does at first, all in it."""
+    where = f"{mistake.module}:{mistake.function}"
+    every = set().union(*(touched for _, touched in notes.values()))
+    inner = {name for name in every if name.startswith(where.removesuffix(":") + ":")}
+    inner |= {name for name in every if name.startswith(where + ".")}
+    is_run = where in every and mistake.function
+    return {where} if is_run else inner
+
+
+def run_tests(tests: list[str], site: Path, limit: float) -> tuple[str, str]:
+    """Run tests with the package in `site` until one fails; returns the verdict and what showed it."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
+            "TRITON_CACHE_DIR": cache,
+        }
+        options = "-x -q -p no:cacheprovider -p no:xdist --device=cpu".split()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return "noticed", "hangs"
+    if process.returncode == 0:
+        return "survived", ""
+    failed = re.search(r"^FAILED (.*)", output, re.MULTILINE)
+    lines = [line for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("E ")] or lines
+    return "noticed", failed.group(1) if failed else f"{process.returncode}: {errors[-1]}"[:200]
+
+
+def judge(mistake, notes) -> dict:
+    """Make a mistake, and return what came of it."""
+    source = (package() / f"{mistake.module}.py").read_bytes()
+    line = {
+        "mistake": mistake.name,
+        "line": source[: mistake.begin].count(b"\n") + 1,
+        "was": source[mistake.begin : mistake.end].decode(),
+        "is": mistake.text,
+    }
+    tests = tests_of(functions_of(mistake, notes), notes)
+    if not tests:
+        return line | {"verdict": "untested", "by": ""}
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as site:
+        lay_out(Path(site), {f"{mistake.module}.py": mistake.made_in(source)})
+        limit = 60 + SLACK * sum(notes[test][0] for test in tests)
+        verdict, by = run_tests(tests, Path(site), limit)
+    seconds = round(time.monotonic() - began, 1)
+    return line | {"verdict": verdict, "by": by, "tests": len(tests), "seconds": seconds}
+
+
+def main() -> int:
+    """Parse the command line, and make the mistakes that are left."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sample", type=int, default=200, help="how many mistakes")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--only", default="", help="those whose names hold this text")
+    parser.add_argument("--touched", type=Path, default=ROOT / "build" / "touched.jsonl")
+    parser.add_argument("--journal", type=Path, default=ROOT / "build" / "runtime-mutation.jsonl")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin nothing after so long"
+    )
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+    notes = touching.read(options.touched)
+    if not notes:
+        sys.exit(f"{options.touched} has no notes of tests: see the head of {__file__}")
+    known = {}
+    if options.journal.exists():
+        for text in options.journal.read_text().splitlines():
+            known[(line := json.loads(text))["mistake"]] = line
+    drawn = runtime_mistakes.draw(package(), options.sample, options.seed)
+    names = [mistake.name for mistake in drawn if options.only in mistake.name]
+    for mistake in drawn:
+        if mistake.name not in names or mistake.name in known or time.monotonic() > end:
+            continue
+        known[mistake.name] = line = judge(mistake, notes)
+        with options.journal.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(f"{line['verdict']:9} {mistake.name}  {line['by'][:80]}", flush=True)
+    made = [known[name] for name in names if name in known]
+    left = [
+        line for line in made if line["verdict"] != "noticed" and line["mistake"] not in EQUIVALENT
+    ]
+    print(f"{len(made)} of {len(names)} mistakes made, {len(left)} not noticed:")
+    for line in left:
+        print(f"  {line['verdict']} {line['mistake']} (line {line['line']}): {line['was']!r}")
+    return int(bool(left) or len(made) < len(names))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
