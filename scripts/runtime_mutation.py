@@ -1,9 +1,9 @@
 """Show that a test notices deliberate mistakes in the runtime's Python.
 
-First learn which functions each test runs, some minutes for one case of each test; then make a
-sample of mistakes, each in a copy of the installed package:
+First learn which functions each test runs (touching.py), half an hour for one case of each; then
+make a sample of mistakes, each in a copy of the installed package:
 
-    PYTHONPATH=scripts python -m pytest -p touching --touched build/touched.jsonl --first python/test/unit
+    PYTHONPATH=scripts python -m pytest -p touching --touched build/touched.jsonl --first
     python scripts/runtime_mutation.py --sample 200 --seed 1 [--only TEXT] [--seconds N]
 
 For each mistake, tests that run its function follow one another until one fails: the quick ones
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import re
 import signal
@@ -27,6 +26,7 @@ from pathlib import Path
 
 import runtime_mistakes
 import touching
+from journal import Journal
 
 ROOT = Path(__file__).resolve().parents[1]
 # What the tests of one mistake may take, by the notes, and how much longer they really may.
@@ -81,7 +81,7 @@ def functions_of(mistake, notes) -> set[str]:
 
 
 def run_tests(tests: list[str], site: Path, limit: float) -> tuple[str, str]:
-    """Run tests with the package in `site` until one fails; returns the verdict and what showed it."""
+    """Run tests with the package in `site` until one fails; returns the verdict and what failed."""
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
@@ -116,7 +116,7 @@ def judge(mistake, notes) -> dict:
     """Make a mistake, and return what came of it."""
     source = (package() / f"{mistake.module}.py").read_bytes()
     line = {
-        "mistake": mistake.name,
+        "name": mistake.name,
         "line": source[: mistake.begin].count(b"\n") + 1,
         "was": source[mistake.begin : mistake.end].decode(),
         "is": mistake.text,
@@ -149,26 +149,21 @@ def main() -> int:
     notes = touching.read(options.touched)
     if not notes:
         sys.exit(f"{options.touched} has no notes of tests: see the head of {__file__}")
-    known = {}
-    if options.journal.exists():
-        for text in options.journal.read_text().splitlines():
-            known[(line := json.loads(text))["mistake"]] = line
+    journal = Journal(options.journal)
     drawn = runtime_mistakes.draw(package(), options.sample, options.seed)
     names = [mistake.name for mistake in drawn if options.only in mistake.name]
     for mistake in drawn:
-        if mistake.name not in names or mistake.name in known or time.monotonic() > end:
+        if mistake.name not in names or mistake.name in journal.known or time.monotonic() > end:
             continue
-        known[mistake.name] = line = judge(mistake, notes)
-        with options.journal.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        journal.add(line := judge(mistake, notes))
         print(f"{line['verdict']:9} {mistake.name}  {line['by'][:80]}", flush=True)
-    made = [known[name] for name in names if name in known]
+    made = [journal.known[name] for name in names if name in journal.known]
     left = [
-        line for line in made if line["verdict"] != "noticed" and line["mistake"] not in EQUIVALENT
+        line for line in made if line["verdict"] != "noticed" and line["name"] not in EQUIVALENT
     ]
     print(f"{len(made)} of {len(names)} mistakes made, {len(left)} not noticed:")
     for line in left:
-        print(f"  {line['verdict']} {line['mistake']} (line {line['line']}): {line['was']!r}")
+        print(f"  {line['verdict']} {line['name']} (line {line['line']}): {line['was']!r}")
     return int(bool(left) or len(made) < len(names))
 
 
