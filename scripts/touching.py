@@ -9,6 +9,7 @@ test runs in other processes is not seen.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
@@ -91,15 +92,28 @@ class Touching:
             file.write(json.dumps(line) + "\n")
 
 
+class LeavingOut:
+    """Leaves out the tests in whose names, or cases, one of some words stands."""
+
+    def __init__(self, words: str):
+        self.words = set(words.split(","))
+
+    def pytest_collection_modifyitems(self, items):
+        items[:] = [i for i in items if self.words.isdisjoint(re.split(r"[^\w]+", i.nodeid))]
+
+
 def pytest_addoption(parser):
     """Add this plugin's options."""
     parser.addoption("--touched", type=Path, help="the file for what each test runs")
     parser.addoption("--first", action="store_true", help="run one case of each test function")
+    parser.addoption("--leave-out", default="", help="words in the names of tests, with commas")
 
 
 def pytest_configure(config):
-    """Trace where a file is named."""
+    """Do what the options ask for."""
     if (path := config.getoption("--touched")) is not None:
         path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         config.pluginmanager.register(Touching(path, config.getoption("--first")))
+    if words := config.getoption("--leave-out"):
+        config.pluginmanager.register(LeavingOut(words))
