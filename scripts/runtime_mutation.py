@@ -1,9 +1,9 @@
 """Show that a test notices deliberate mistakes in the runtime's Python.
 
-First learn which functions each test runs (touching.py), half an hour for one case of each; then
-make a sample of mistakes, each in a copy of the installed package:
+First learn which functions each test runs (touching.py), an hour for some cases of each; then make
+a sample of mistakes, each in a copy of the installed package:
 
-    PYTHONPATH=scripts python -m pytest -p touching --touched build/touched.jsonl --first
+    PYTHONPATH=scripts python -m pytest -p touching --touched build/touched.jsonl --cases 4
     python scripts/runtime_mutation.py --sample 200 --seed 1 [--only TEXT] [--seconds N]
 
 For each mistake, tests that run its function follow one another until one fails: the quick ones
@@ -138,7 +138,7 @@ def judge(mistake, notes) -> dict:
         limit = 60 + SLACK * sum(notes[test][0] for test in tests)
         verdict, by = run_tests(tests, Path(site), limit)
         if verdict == "survived":
-            # The notes may be of one case of each test.
+            # The notes may be of some cases of each test.
             every = list(dict.fromkeys(test.partition("[")[0] for test in tests))
             verdict, by = run_tests(every, Path(site), CASES)
             if by == "hangs":

@@ -1,6 +1,6 @@
 """A pytest plugin that notes which functions of the package each test runs, and for how long.
 
-    PYTHONPATH=scripts python -m pytest -p touching --touched FILE [--first] [tests…]
+    PYTHONPATH=scripts python -m pytest -p touching --touched FILE [--cases N] [tests…]
 
 FILE gets a line of JSON for each test that passes; a test that is in it is not run again. What a
 test runs in other processes is not seen.
@@ -8,6 +8,7 @@ test runs in other processes is not seen.
 
 from __future__ import annotations
 
+import collections
 import json
 import re
 import sys
@@ -39,8 +40,8 @@ def read(path: Path) -> dict[str, tuple[float, frozenset[str]]]:
 class Touching:
     """Traces calls while a test runs."""
 
-    def __init__(self, path: Path, first: bool):
-        self.path, self.first = path, first
+    def __init__(self, path: Path, cases: int | None):
+        self.path, self.cases = path, cases
         self.touched: set = set()
         self.package = ""
 
@@ -49,16 +50,16 @@ class Touching:
         self.touched.add(frame.f_code)
 
     def pytest_collection_modifyitems(self, items):
-        """Keep the tests that are not known, and of each function, if asked, the first case."""
-        known, functions, kept = read(self.path), set(), []
+        """Keep the tests that are not known, and so many cases of each function as are asked for."""
+        known, counts, kept = read(self.path), collections.Counter(), []
         for item in items:
             cases = getattr(item, "callspec", None)
-            place = item.nodeid.partition("[")[0]
             if cases is not None and cases.params.get("device") == "cuda":
                 continue
-            if not (self.first and place in functions) and item.nodeid not in known:
+            function = item.nodeid.partition("[")[0]
+            counts[function] += 1
+            if item.nodeid not in known and counts[function] <= (self.cases or len(items)):
                 kept.append(item)
-            functions.add(place)
         items[:] = kept
 
     @pytest.hookimpl(wrapper=True)
@@ -105,7 +106,7 @@ class LeavingOut:
 def pytest_addoption(parser):
     """Add this plugin's options."""
     parser.addoption("--touched", type=Path, help="the file for what each test runs")
-    parser.addoption("--first", action="store_true", help="run one case of each test function")
+    parser.addoption("--cases", type=int, help="run so many cases of each test function")
     parser.addoption("--leave-out", default="", help="words in the names of tests, with commas")
 
 
@@ -114,6 +115,6 @@ def pytest_configure(config):
     if (path := config.getoption("--touched")) is not None:
         path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
-        config.pluginmanager.register(Touching(path, config.getoption("--first")))
+        config.pluginmanager.register(Touching(path, config.getoption("--cases")))
     if words := config.getoption("--leave-out"):
         config.pluginmanager.register(LeavingOut(words))
