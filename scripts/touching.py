@@ -50,7 +50,7 @@ class Touching:
         self.touched.add(frame.f_code)
 
     def pytest_collection_modifyitems(self, items):
-        """Keep the tests that are not known, and so many cases of each function as are asked for."""
+        """Keep the tests that are not known, and of each function so many cases as asked for."""
         known, counts, kept = read(self.path), collections.Counter(), []
         for item in items:
             cases = getattr(item, "callspec", None)
