@@ -153,6 +153,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=200, help="how many mistakes")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
     parser.add_argument("--only", default="", help="those whose names hold this text")
+    parser.add_argument("--again", action="store_true", help="make those again that survived")
     parser.add_argument("--touched", type=Path, default=ROOT / "build" / "touched.jsonl")
     parser.add_argument("--journal", type=Path, default=ROOT / "build" / "runtime-mutation.jsonl")
     parser.add_argument(
@@ -166,8 +167,10 @@ def main() -> int:
     journal = Journal(options.journal)
     drawn = runtime_mistakes.draw(package(), options.sample, options.seed)
     names = [mistake.name for mistake in drawn if options.only in mistake.name]
+    known = journal.known.items()
+    done = {name for name, line in known if not options.again or line["verdict"] == "noticed"}
     for mistake in drawn:
-        if mistake.name not in names or mistake.name in journal.known or time.monotonic() > end:
+        if mistake.name not in names or mistake.name in done or time.monotonic() > end:
             continue
         journal.add(line := judge(mistake, notes))
         print(f"{line['verdict']:9} {mistake.name}  {line['by'][:80]}", flush=True)
