@@ -32,7 +32,7 @@ from journal import Journal
 ROOT = Path(__file__).resolve().parents[1]
 # What the tests of one mistake may take, by the notes, how much longer they really may, and what
 # all cases of these tests may take together.
-PATIENCE, SLACK, CASES = 40, 5, 90
+PATIENCE, SLACK, CASES = 25, 5, 40
 # Mistakes that change nothing, and why.
 EQUIVALENT: dict[str, str] = {}
 
