@@ -7,9 +7,10 @@ a sample of mistakes, each in a copy of the installed package:
     python scripts/runtime_mutation.py --sample 200 --seed 1 [--only TEXT] [--seconds N]
 
 For each mistake, tests that run its function follow one another until one fails: the quick ones
-first, and those that run little else; then all cases of these tests. The journal gets a line for
-each mistake. A later run goes on from there, so that a sample can be made in parts. The exit status
-is 1 if a mistake survives.
+first, and those that run little else; then all cases of these tests. Where none is known to run
+the function, files of tests that name it have their turn. The journal gets a line for each mistake.
+A later run goes on from there, so that a sample can be made in parts. The exit status is 1 if a
+mistake survives.
 """
 
 from __future__ import annotations
@@ -82,6 +83,18 @@ def functions_of(mistake, notes) -> set[str]:
     return {where} if is_run else inner
 
 
+def files_about(mistake) -> list[str]:
+    """Return the test files that name a mistake's function or module most often."""
+    words = {mistake.module, mistake.function.rpartition(".")[2]} - {""}
+    counts = {}
+    for path in sorted((ROOT / "python" / "test" / "unit").glob("test_*.py")):
+        text = path.read_text()
+        counts[str(path.relative_to(ROOT))] = sum(
+            len(re.findall(rf"\b{word}\b", text)) for word in words
+        )
+    return sorted((path for path in counts if counts[path]), key=lambda path: -counts[path])[:3]
+
+
 def run_tests(tests: list[str], site: Path, limit: float) -> tuple[str, str]:
     """Run tests with the package in `site` until one fails; returns the verdict and what failed."""
     with tempfile.TemporaryDirectory() as cache:
@@ -130,17 +143,16 @@ def judge(mistake, notes) -> dict:
         "is": mistake.text,
     }
     tests = tests_of(functions_of(mistake, notes), notes)
-    if not tests:
-        return line | {"verdict": "untested", "by": ""}
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as site:
         lay_out(Path(site), {f"{mistake.module}.py": mistake.made_in(source)})
         limit = 60 + SLACK * sum(notes[test][0] for test in tests)
-        verdict, by = run_tests(tests, Path(site), limit)
-        if verdict == "survived":
-            # The notes may be of some cases of each test.
+        verdict, by = run_tests(tests, Path(site), limit) if tests else ("untested", "")
+        if verdict != "noticed":
+            # The notes are of some cases of each test, and of one process.
             every = list(dict.fromkeys(test.partition("[")[0] for test in tests))
-            verdict, by = run_tests(every, Path(site), CASES)
+            if every := every or files_about(mistake):
+                verdict, by = run_tests(every, Path(site), CASES if tests else 3 * CASES)
             if by == "hangs":
                 verdict, by = "survived", "for lack of time"
     seconds = round(time.monotonic() - began, 1)
