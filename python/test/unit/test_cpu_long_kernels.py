@@ -9,6 +9,7 @@ import itertools
 import json
 import linecache
 import re
+import threading
 import time
 
 import pytest
@@ -150,6 +151,29 @@ def test_stack_does_not_grow(kernel):
         return int(re.search(r'"stack":\s*(\d+)', description)[1])
 
     assert stack(128) == stack(256)
+
+
+@triton.jit
+def running_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.cumsum(tl.load(x_ptr + i)))
+
+
+def test_tiles_are_not_on_a_small_stack():
+    """A launching thread runs programs, too, but only if their tiles fit on its stack."""
+    n = 2**20
+    x, out = torch.randint(-8, 8, (n,)).float(), torch.empty(n)
+    # The compiler needs more of the stack than a launch.
+    running_kernel[(1,)](x, out, N=n)
+    out.fill_(torch.nan)
+    before = threading.stack_size(2**20)
+    try:
+        thread = threading.Thread(target=lambda: running_kernel[(1,)](x, out, N=n))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    torch.testing.assert_close(out, x.cumsum(0))
 
 
 def test_equal_nests_are_one_function(dump):
