@@ -151,6 +151,41 @@ def test_float8(fp8):
     assert (narrow.view(torch.uint8) == x.to(fp8).view(torch.uint8)).all()
 
 
+@pytest.mark.parametrize("fp8", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_float8_saturates(fp8):
+    """What is too large becomes the largest number, as on GPUs; infinity stays if there is one."""
+    limit = torch.finfo(fp8).max
+    x = torch.tensor([1.07 * limit, -2 * limit, 1e30, -torch.inf] * 4)
+    out = torch.empty(16, dtype=fp8)
+    convert_kernel[(1,)](x, out, BLOCK=16)
+    largest = torch.inf if fp8 == torch.float8_e5m2 else limit
+    assert out.float()[:4].tolist() == [limit, -limit, limit, -largest]
+
+
+@triton.jit
+def shift_kernel(x_ptr, amount_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x, amount = tl.load(x_ptr + i), tl.load(amount_ptr + i)
+    tl.store(out_ptr + i, x << amount)
+    tl.store(out_ptr + BLOCK + i, x >> amount)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint32])
+def test_shifts_by_any_amount(dtype):
+    """Shifting by the width, or more, leaves no bit of a number but its sign."""
+    bits = dtype.itemsize * 8
+    x = torch.tensor([1, 5, 2**31 - 1, 2**30 + 3] * 4).to(dtype)
+    if dtype.is_signed:
+        x[8:] = -x[8:]
+    amounts = torch.tensor([0, 1, bits - 1, bits, bits + 1, 2 * bits, 3, 63] * 2).to(dtype)
+    out = torch.empty(2, 16, dtype=dtype)
+    shift_kernel[(1,)](x, amounts, out, BLOCK=16)
+    for n, (number, amount) in enumerate(zip(x.tolist(), amounts.tolist(), strict=True)):
+        mask = 2**bits - 1
+        assert out[0, n].item() & mask == number << amount & mask
+        assert out[1, n].item() == number >> amount
+
+
 @triton.jit
 def integer_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)

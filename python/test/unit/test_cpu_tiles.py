@@ -354,3 +354,45 @@ def test_products_of_one_accumulator(n, dtype):
     first = a @ b.T
     expected = torch.stack([a.T @ b, first.sum(1)[:, None] + first + a @ b])
     close(out, expected, dtype, factor=4.0 * n)
+
+
+@triton.jit
+def overwriting_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(x_ptr + i, tl.zeros((N,), tl.float32))
+    tl.store(out_ptr, tl.sum(x))
+
+
+def test_a_load_before_a_store_is_done_before_it():
+    """Though the only use of what is loaded is behind the store."""
+    x, out = torch.randint(1, 9, (64,)).float(), torch.empty(1)
+    total = x.sum()
+    overwriting_kernel[(1,)](x, out, N=64)
+    assert out == total and not x.any()
+
+
+@triton.jit
+def following_kernel(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    first = tl.load(x_ptr + i)
+    second = tl.zeros((N,), tl.float32)
+    third = tl.zeros((N,), tl.float32)
+    for _ in range(n):
+        before = first
+        first = tl.cumsum(first)
+        third = tl.flip(second) + third
+        second = tl.flip(before) + second
+    tl.store(out_ptr + i, first)
+    tl.store(out_ptr + N + i, second)
+    tl.store(out_ptr + 2 * N + i, third)
+
+
+def test_carried_tiles_that_read_each_other():
+    """A tile is not computed in memory from which another one still reads."""
+    x, out = torch.randint(-2, 3, (16,)).float(), torch.empty(3, 16)
+    following_kernel[(1,)](x, out, 4, N=16)
+    first, second, third = x, torch.zeros(16), torch.zeros(16)
+    for _ in range(4):
+        first, second, third = first.cumsum(0), first.flip(0) + second, second.flip(0) + third
+    assert torch.equal(out, torch.stack([first, second, third]))
