@@ -129,6 +129,17 @@ def test_float_conversions(source, target):
     torch.testing.assert_close(out, x.to(target), rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("source", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("target", [torch.int32, torch.int64, torch.uint32])
+def test_floats_beyond_the_range_of_integers(source, target):
+    """They become the nearest integer that there is, and NaN becomes zero, as on GPUs."""
+    x = torch.tensor([torch.inf, -torch.inf, torch.nan, 2.5] * 4, dtype=source)
+    out = torch.empty(16, dtype=target)
+    convert_kernel[(1,)](x, out, BLOCK=16)
+    limits = torch.iinfo(target)
+    assert out.tolist() == [limits.max, limits.min, 0, 2] * 4
+
+
 def test_narrowing_f64_rounds_once():
     # Halfway between two f16 after rounding to f32, but not before.
     x = torch.full((16,), 1 + 2.0**-11 + 2.0**-40, dtype=torch.float64)

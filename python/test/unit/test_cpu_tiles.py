@@ -70,6 +70,20 @@ def test_shapes():
     torch.testing.assert_close(out[4 * n :], x.flip(0))
 
 
+@triton.jit
+def gather_kernel(x_ptr, index_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.gather(tl.load(x_ptr + i), tl.load(index_ptr + i), axis=0))
+
+
+def test_gather_stays_in_the_tile():
+    """Which element an index out of range gives is not defined; that it is one of the tile is."""
+    x, out = torch.randn(16), torch.empty(16)
+    index = torch.tensor([-(2**31), -1, 16, 2**31 - 1] * 4, dtype=torch.int32)
+    gather_kernel[(1,)](x, index, out, N=16)
+    assert torch.isin(out, x).all()
+
+
 # --- reductions and scans -------------------------------------------------------------------------
 
 
