@@ -148,7 +148,36 @@ def test_narrowing_f64_rounds_once():
     assert (out == 1 + 2.0**-10).all()
 
 
-@pytest.mark.parametrize("fp8", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("source", [torch.int32, torch.int64, torch.uint32])
+def test_integers_are_rounded_once(source):
+    """Halfway between two bf16 after rounding to f32, but not before."""
+    x = torch.full((16,), 2**30 + 2**22 + 1, dtype=torch.int64).to(source)
+    out = torch.empty(16, dtype=torch.bfloat16)
+    convert_kernel[(1,)](x, out, BLOCK=16)
+    assert (out == 2**30 + 2**23).all()
+
+
+@triton.jit
+def cut_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x.to(out_ptr.dtype.element_ty, fp_downcast_rounding="rtz"))
+
+
+@pytest.mark.parametrize("target", [torch.float16, torch.bfloat16])
+def test_conversions_toward_zero(target):
+    eps = torch.finfo(target).eps
+    x = torch.tensor([torch.inf, -torch.inf, 1 + 0.9 * eps, -1 - 0.9 * eps, torch.nan, 0, -0.0, 1])
+    out = torch.empty(8, dtype=target)
+    cut_kernel[(1,)](x, out, BLOCK=8)
+    expected = torch.tensor([torch.inf, -torch.inf, 1, -1, torch.nan, 0, -0.0, 1], dtype=target)
+    torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
+
+
+WITHOUT_MINUS_ZERO = [torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]
+
+
+@pytest.mark.parametrize("fp8", [torch.float8_e4m3fn, torch.float8_e5m2, *WITHOUT_MINUS_ZERO])
 def test_float8(fp8):
     every = torch.arange(256, dtype=torch.uint8).view(fp8)
     wide = torch.empty(256)
@@ -157,6 +186,7 @@ def test_float8(fp8):
     limit = torch.finfo(fp8).max
     x = torch.cat([torch.randn(1024), torch.randn(1024) * 1e-2, torch.randn(2048) * 30])
     x = x.clamp(-limit, limit)
+    x[:2] = torch.tensor([-0.0, -1e-9])
     narrow = torch.empty(4096, dtype=fp8)
     convert_kernel[(1,)](x, narrow, BLOCK=4096)
     assert (narrow.view(torch.uint8) == x.to(fp8).view(torch.uint8)).all()

@@ -270,6 +270,23 @@ def test_histogram():
     torch.testing.assert_close(out, torch.bincount(x, minlength=16).int())
 
 
+@triton.jit
+def masked_histogram_kernel(x_ptr, mask_ptr, out_ptr, N: tl.constexpr, BINS: tl.constexpr):
+    i = tl.arange(0, N)
+    counts = tl.histogram(tl.load(x_ptr + i), BINS, mask=tl.load(mask_ptr + i) != 0)
+    tl.store(out_ptr + tl.arange(0, BINS), counts)
+
+
+def test_masked_histogram():
+    """Neither lanes that are left out nor numbers without a bin are counted."""
+    x = torch.randint(-4, 20, (512,), dtype=torch.int32)
+    mask = torch.randint(0, 2, (512,), dtype=torch.int8)
+    out = torch.empty(16, dtype=torch.int32)
+    masked_histogram_kernel[(1,)](x, mask, out, N=512, BINS=16)
+    counted = x[(mask != 0) & (x >= 0) & (x < 16)]
+    torch.testing.assert_close(out, torch.bincount(counted, minlength=16).int())
+
+
 # --- matrix products ------------------------------------------------------------------------------
 
 

@@ -15,7 +15,6 @@
 #include "llvm/ADT/APFloat.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -118,15 +117,8 @@ static Value undoRoundingUp(Bits &k, Value original, Value rounded,
   Value bits = k.bits(rounded);
   Value larger =
       k.compare(arith::CmpFPredicate::OGT, k.abs(widened), k.abs(original));
-  Value isInfinite = k.compare(
-      arith::CmpFPredicate::OEQ, k.abs(original),
-      k.real(original.getType(), std::numeric_limits<double>::infinity()));
   Value smaller = k.sub(bits, k.constant(bits, 1));
-  Value fixed = k.select(larger, smaller, bits);
-  return k.bitcast(rounded.getType(),
-                   mutation::isMade("cpu-convert:infinity is too large")
-                       ? fixed
-                       : k.select(isInfinite, bits, fixed));
+  return k.bitcast(rounded.getType(), k.select(larger, smaller, bits));
 }
 
 //===----------------------------------------------------------------------===//
