@@ -169,6 +169,34 @@ def test_max_of_numbers_and_nan(axis, dtype, shape):
         torch.testing.assert_close(row, expected, rtol=0, atol=0, equal_nan=True)
 
 
+@triton.jit
+def larger(x, y):
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def smaller(x, y):
+    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def propagating_kernel(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    tl.store(out_ptr + tl.arange(0, M), tl.reduce(x, 1, larger))
+    tl.store(out_ptr + M + tl.arange(0, M), tl.reduce(x, 1, smaller))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_that_is_propagated(dtype):
+    """In PyTorch's maxima, too, NaN counts wherever it is."""
+    x = torch.randn(8, 16).to(dtype)
+    x[2, 3] = x[5, 0] = x[6, 15] = torch.nan
+    out = torch.empty(2, 8, dtype=dtype)
+    propagating_kernel[(1,)](x, out, M=8, N=16)
+    expected = torch.stack([x.amax(1), x.amin(1)])
+    torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
+
+
 def test_argmax_takes_the_first():
     x = torch.zeros(16, 32)
     out = torch.empty(16, dtype=torch.int32)

@@ -319,7 +319,10 @@ Value cpu::encodeOrder(OpBuilder &b, Location loc, Value value,
   APInt bound = nanIsLargest ? APInt::getSignedMaxValue(width)
                              : APInt::getSignedMinValue(width);
   Value nan = k.constant(key, bound.getSExtValue());
-  Value isNan = k.compare(arith::CmpFPredicate::UNO, value, value);
+  auto type = cast<FloatType>(value.getType());
+  // There is no arithmetic of bf16: see IntegerBFloats.cpp.
+  Value wide = convertFloat(b, loc, value, type, getComputeType(type));
+  Value isNan = k.compare(arith::CmpFPredicate::UNO, wide, wide);
   return k.select(isNan, nan, key);
 }
 
