@@ -417,3 +417,28 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// Where a comparison is true of NaN, the opposite one is inverted. A volatile
+// load stays one. Bounds of 64 bits, which literals are not, make such counters.
+// CHECK: def waits(p, q):
+// CHECK:     tl.load(p, volatile=True)
+// CHECK:     for i in range(tl.full([], 0, tl.int64), tl.full([], 4, tl.int64), tl.full([], 1, tl.int64)):
+// CHECK:         tl.where(({{.*}} >= {{.*}}) ^ True,
+module {
+  tt.func public @waits(%p: !tt.ptr<f32> loc("p"), %q: !tt.ptr<f32> loc("q")) {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %four = arith.constant 4 : i64
+    %x = tt.load %p {isVolatile = true} : !tt.ptr<f32>
+    scf.for %i = %zero to %four step %one : i64 {
+      %at = tt.addptr %q, %i : !tt.ptr<f32>, i64
+      %y = tt.load %at : !tt.ptr<f32>
+      %less = arith.cmpf ult, %x, %y : f32
+      %z = arith.select %less, %x, %y : f32
+      tt.store %at, %z : !tt.ptr<f32>
+    }
+    tt.return
+  }
+}
