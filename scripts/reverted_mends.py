@@ -40,7 +40,7 @@ TESTS = ("python/test/", "third_party/autodiff/test/", "test/")
 UNIT = "python/test/unit/test_"
 # Commits about these mend nothing that the package does.
 OTHERS = re.compile(
-    r"(docs?\b|tests?\b|random programs|fuzz|examples?\b|ci\b|wip\b|campaigns)", re.I
+    r"(docs?\b|documents?\b|tests?\b|random programs|fuzz|examples?\b|ci\b|wip\b|campaigns)", re.I
 )
 # A mend changes so many lines of the sources at most.
 LARGEST = 60
