@@ -160,7 +160,9 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_keyword(self, node):
-        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
+        # What is zipped strictly has one length unless something else is wrong.
+        is_flag = isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool)
+        if is_flag and node.arg != "strict":
             self.add("flag flipped", node.value, str(not node.value.value))
         self.generic_visit(node)
 
