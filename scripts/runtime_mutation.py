@@ -38,13 +38,10 @@ PATIENCE, SLACK, CASES = 25, 5, 40
 EQUIVALENT = {
     "driver:CPUDriver.map_python_to_cpp_type:guard lost:0": "Triton asks GPUs' drivers only",
     "explain:_cut:limit shifted:0": "an address may be a character longer",
-    "export_launcher:Launcher._asserted:first left out:5": "an exported first step has one variant",
-    "exported:integers_of:limit shifted:0": "a courtesy: so many take long to read",
     "graph_operator:LaunchOperator._gradient:context lost:0": "only with several GPUs",
     "graph_stubs:_example:operand dropped:0": "all of Dynamo's variables have the method",
     "miscompiled:mended:other elements:1": "only GPUs have such code",
     "partials:tile_of:stride lost:3": "only GPUs have warps",
-    "python_text:_brackets:off by one:0": "the layout of long lines that ruff breaks otherwise, too",
     "runtime:recording_history:guard lost:0": "a short way out",
     "spaces:Space.places:stride lost:2": "fewer places are compared",
 }

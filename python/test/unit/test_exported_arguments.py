@@ -232,3 +232,11 @@ def test_other_descriptors(device, tmp_path):
     ):
         with pytest.raises(AssertionError, match=words):
             launch(**other)
+
+
+def test_how_many_integers_are_read():
+    from triton.backends.autodiff.exported import integers_of
+
+    assert integers_of(torch.arange(4096)) == tuple(range(4096))
+    with pytest.raises(AssertionError, match="4097 integers are too many"):
+        integers_of(torch.arange(4097))
