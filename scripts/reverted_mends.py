@@ -3,7 +3,7 @@
 Of the last commits that mended a fault, a sample is drawn. What each changed in the sources is
 taken back, alone, in a worktree of HEAD; its own tests are left out. Then tests run until one
 fails: those that run the changed functions (touching.py), and the test files that were changed most
-often together with the same sources.
+often together with the same sources. Lit tests do not run.
 
     python scripts/reverted_mends.py --sample 20 --seed 1 [--only py] [--limit SECONDS]
 
