@@ -8,10 +8,10 @@ often together with the same sources. Lit tests do not run.
     python scripts/reverted_mends.py --sample 20 --seed 1 [--only py] [--limit SECONDS]
 
 A commit is taken for a mend if it changes few lines of the sources, and tests too, and its subject
-does not say that it is about something else. C++ is built by `--build`, in the worktree. The
-journal gets a line for each commit, so that a later run goes on. Another LLVM level, which is in
-the environment (TRITON_AUTODIFF_CPU_LEVEL), is another line. The exit status is 1 if there is a
-mend without which no test fails.
+does not say that it is about something else. Most are of lines that have changed since; they do not
+count. C++ is built by `--build`, in the worktree. The journal gets a line for each commit, so that
+a later run goes on. Another LLVM level, which is in the environment (TRITON_AUTODIFF_CPU_LEVEL), is
+another line. The exit status is 1 if there is a mend without which no test fails.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ OTHERS = re.compile(
 # A mend changes so many lines of the sources at most.
 LARGEST = 60
 BUILD = "cmake -G Ninja -S . -B build/core && ninja -C build/core triton_autodiff"
+# The verdict on a mend whose lines have changed since.
+GONE = "does not apply"
 LIBRARY = "build/core/lib/libtriton_autodiff.so"
 
 
@@ -150,13 +152,13 @@ class Judge:
         applied = subprocess.run(command, cwd=TREE, input=diff, text=True, capture_output=True)
         if applied.returncode:
             git("reset", "-q", "--hard", tree=TREE)
-            return "does not apply", ""
+            return GONE, ""
         paths = git("diff", "--name-only", "HEAD", tree=TREE).split()
         if not paths:
             return "changes nothing", ""
         python = [path for path in paths if path.startswith(PYTHON) and path.endswith(".py")]
         if any((ROOT / path).exists() != (TREE / path).exists() for path in python):
-            return "does not apply", "a file appears or goes"
+            return GONE, "a file appears or goes"
         try:
             functions = changed_functions(python)
         except SyntaxError:
@@ -190,7 +192,7 @@ class Judge:
 def main() -> int:
     """Parse the command line, and take back what is left."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sample", type=int, default=20, help="how many mends")
+    parser.add_argument("--sample", type=int, default=20, help="how many mends that still apply")
     parser.add_argument("--of", type=int, default=150, help="of so many, the last ones")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
     parser.add_argument("--only", choices=["py", "cpp"], help="those that change one language")
@@ -211,7 +213,9 @@ def main() -> int:
     level = os.environ.get("TRITON_AUTODIFF_CPU_LEVEL", "")
     end, journal, judge = time.monotonic() + options.seconds, Journal(options.journal), None
     verdicts = collections.Counter()
-    for mend in mends[: options.sample]:
+    for mend in mends:
+        if verdicts.total() - verdicts[GONE] >= options.sample:
+            break
         name = f"{mend.commit} level {level}" if level else mend.commit
         if name not in journal.known:
             if time.monotonic() > end:
