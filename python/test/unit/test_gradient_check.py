@@ -383,3 +383,5 @@ def test_slopes_of_terms_that_cancel():
     assert abs(found.central) < 1e-9 and found.smooth
     # Four terms of size 3; their slopes are as large, as the elements are ones.
     assert found.terms == pytest.approx(6) and found.values == pytest.approx(6)
+    found = loss.slopes(0, torch.arange(4), loss.weights[0])
+    assert [found.central, found.low, found.high] == pytest.approx([12, 12, 12]) and found.smooth
