@@ -162,6 +162,12 @@ def test_doctor_names_what_is_wrong(home, monkeypatch):
     assert any("TRITON_ALWAYS_COMPILE=1" in note for note in notes)
 
 
+def test_a_folder_in_which_nothing_can_be_written():
+    """Not even by root, who may write wherever anybody may."""
+    with pytest.raises(OSError):
+        doctor._require_writable(Path("/proc"))
+
+
 def test_doctor_where_triton_is_broken(home):
     """What needs Triton cannot be had, and the doctor says why."""
     (home / "triton").mkdir()

@@ -256,6 +256,22 @@ def test_atomic_add_under_contention(dtype):
 
 
 @triton.jit
+def adding_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add(out_ptr + i, tl.load(x_ptr + i))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_atomic_sums_are_rounded(dtype):
+    x, y = (torch.randn(1024, dtype=torch.float64).to(dtype) for _ in range(2))
+    x[:3] = torch.tensor([torch.nan, torch.inf, torch.finfo(dtype).max])
+    y[2] = x[2]
+    out = y.clone()
+    adding_kernel[(1,)](x, out, BLOCK=1024)
+    torch.testing.assert_close(out, x + y, rtol=0, atol=0, equal_nan=True)
+
+
+@triton.jit
 def atomics_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i)

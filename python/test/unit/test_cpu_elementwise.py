@@ -129,6 +129,17 @@ def test_float_conversions(source, target):
     torch.testing.assert_close(out, x.to(target), rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("source", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("target", [torch.int32, torch.int64, torch.uint32])
+def test_floats_beyond_the_range_of_integers(source, target):
+    """They become the nearest integer that there is, and NaN becomes zero, as on GPUs."""
+    x = torch.tensor([torch.inf, -torch.inf, torch.nan, 2.5] * 4, dtype=source)
+    out = torch.empty(16, dtype=target)
+    convert_kernel[(1,)](x, out, BLOCK=16)
+    limits = torch.iinfo(target)
+    assert out.tolist() == [limits.max, limits.min, 0, 2] * 4
+
+
 def test_narrowing_f64_rounds_once():
     # Halfway between two f16 after rounding to f32, but not before.
     x = torch.full((16,), 1 + 2.0**-11 + 2.0**-40, dtype=torch.float64)
@@ -137,7 +148,36 @@ def test_narrowing_f64_rounds_once():
     assert (out == 1 + 2.0**-10).all()
 
 
-@pytest.mark.parametrize("fp8", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("source", [torch.int32, torch.int64, torch.uint32])
+def test_integers_are_rounded_once(source):
+    """Halfway between two bf16 after rounding to f32, but not before."""
+    x = torch.full((16,), 2**30 + 2**22 + 1, dtype=torch.int64).to(source)
+    out = torch.empty(16, dtype=torch.bfloat16)
+    convert_kernel[(1,)](x, out, BLOCK=16)
+    assert (out == 2**30 + 2**23).all()
+
+
+@triton.jit
+def cut_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x.to(out_ptr.dtype.element_ty, fp_downcast_rounding="rtz"))
+
+
+@pytest.mark.parametrize("target", [torch.float16, torch.bfloat16])
+def test_conversions_toward_zero(target):
+    eps = torch.finfo(target).eps
+    x = torch.tensor([torch.inf, -torch.inf, 1 + 0.9 * eps, -1 - 0.9 * eps, torch.nan, 0, -0.0, 1])
+    out = torch.empty(8, dtype=target)
+    cut_kernel[(1,)](x, out, BLOCK=8)
+    expected = torch.tensor([torch.inf, -torch.inf, 1, -1, torch.nan, 0, -0.0, 1], dtype=target)
+    torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
+
+
+WITHOUT_MINUS_ZERO = [torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]
+
+
+@pytest.mark.parametrize("fp8", [torch.float8_e4m3fn, torch.float8_e5m2, *WITHOUT_MINUS_ZERO])
 def test_float8(fp8):
     every = torch.arange(256, dtype=torch.uint8).view(fp8)
     wide = torch.empty(256)
@@ -146,9 +186,59 @@ def test_float8(fp8):
     limit = torch.finfo(fp8).max
     x = torch.cat([torch.randn(1024), torch.randn(1024) * 1e-2, torch.randn(2048) * 30])
     x = x.clamp(-limit, limit)
+    x[:2] = torch.tensor([-0.0, -1e-9])
     narrow = torch.empty(4096, dtype=fp8)
     convert_kernel[(1,)](x, narrow, BLOCK=4096)
     assert (narrow.view(torch.uint8) == x.to(fp8).view(torch.uint8)).all()
+
+
+@pytest.mark.parametrize("fp8", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_float8_saturates(fp8):
+    """What is too large becomes the largest number, as on GPUs; infinity stays if there is one."""
+    limit = torch.finfo(fp8).max
+    x = torch.tensor([1.07 * limit, -2 * limit, 1e30, -torch.inf] * 4)
+    out = torch.empty(16, dtype=fp8)
+    convert_kernel[(1,)](x, out, BLOCK=16)
+    largest = torch.inf if fp8 == torch.float8_e5m2 else limit
+    assert out.float()[:4].tolist() == [limit, -limit, limit, -largest]
+
+
+@triton.jit
+def erfcx_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, libdevice.erfcx(tl.load(x_ptr + i)))
+
+
+def test_scaled_complementary_error_function():
+    """Its square is not rounded: near 6 that would be an error of sixteen units."""
+    x = torch.linspace(2, 8, 1024, dtype=torch.float64)
+    out = torch.empty_like(x)
+    erfcx_kernel[(1,)](x, out, BLOCK=1024)
+    torch.testing.assert_close(out, torch.special.erfcx(x), rtol=1.5e-15, atol=0)
+
+
+@triton.jit
+def shift_kernel(x_ptr, amount_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x, amount = tl.load(x_ptr + i), tl.load(amount_ptr + i)
+    tl.store(out_ptr + i, x << amount)
+    tl.store(out_ptr + BLOCK + i, x >> amount)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint32])
+def test_shifts_by_any_amount(dtype):
+    """Shifting by the width, or more, leaves no bit of a number but its sign."""
+    bits = dtype.itemsize * 8
+    x = torch.tensor([1, 5, 2**31 - 1, 2**30 + 3] * 4).to(dtype)
+    if dtype.is_signed:
+        x[8:] = -x[8:]
+    amounts = torch.tensor([0, 1, bits - 1, bits, bits + 1, 2 * bits, 3, 63] * 2).to(dtype)
+    out = torch.empty(2, 16, dtype=dtype)
+    shift_kernel[(1,)](x, amounts, out, BLOCK=16)
+    for n, (number, amount) in enumerate(zip(x.tolist(), amounts.tolist(), strict=True)):
+        mask = 2**bits - 1
+        assert out[0, n].item() & mask == number << amount & mask
+        assert out[1, n].item() == number >> amount
 
 
 @triton.jit

@@ -112,6 +112,25 @@ def test_subnormal_numbers_add_up(dtype, level):
     assert torch.equal(out[2], x.sort().values)
 
 
+@triton.jit
+def sum_of_products_kernel(x_ptr, y_ptr, z_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    product = tl.load(x_ptr + i) * tl.load(y_ptr + i)
+    tl.store(out_ptr + i, product + tl.load(z_ptr + i))
+
+
+@LEVELS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_each_operation_is_rounded(dtype, level):
+    """A product in a sum is rounded as a product alone, whatever is around it."""
+    x, y = torch.randn(2, 256, dtype=dtype)
+    # What is left is the product's own rounding.
+    z = -(x * y)
+    out = torch.full_like(x, torch.nan)
+    sum_of_products_kernel[(1,)](x, y, z, out, 256, opt_level=level)
+    assert torch.equal(out, torch.zeros_like(x))
+
+
 @LEVELS
 def test_special_numbers_stay(level):
     """Rounding quiets NaN, and neither infinity nor -0 becomes another number."""

@@ -8,7 +8,10 @@ import gc
 import itertools
 import json
 import linecache
+import os
 import re
+import signal
+import threading
 import time
 
 import pytest
@@ -150,6 +153,71 @@ def test_stack_does_not_grow(kernel):
         return int(re.search(r'"stack":\s*(\d+)', description)[1])
 
     assert stack(128) == stack(256)
+
+
+@triton.jit
+def running_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.cumsum(tl.load(x_ptr + i)))
+
+
+def test_tiles_are_not_on_a_small_stack():
+    """A launching thread runs programs, too, but only if their tiles fit on its stack."""
+    n = 2**20
+    x, out = torch.randint(-8, 8, (n,)).float(), torch.empty(n)
+    # The compiler needs more of the stack than a launch.
+    running_kernel[(1,)](x, out, N=n)
+    out.fill_(torch.nan)
+    before = threading.stack_size(2**20)
+    try:
+        thread = threading.Thread(target=lambda: running_kernel[(1,)](x, out, N=n))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    torch.testing.assert_close(out, x.cumsum(0))
+
+
+def test_forked_processes_have_threads_of_their_own():
+    """Of the threads, only the one that forks goes on in the child."""
+    n = 2**17
+    x, out = torch.randint(-8, 8, (n,)).float(), torch.empty(n).share_memory_()
+    # Its tile is on a thread's stack.
+    running_kernel[(1,)](x, out, N=n)
+    out.fill_(torch.nan)
+    child = os.fork()
+    if child == 0:
+        # Nothing else: PyTorch's threads are gone, too.
+        running_kernel[(1,)](x, out, N=n)
+        os._exit(0)
+    end = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+        time.sleep(0.05)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+    torch.testing.assert_close(out, x.cumsum(0))
+
+
+@triton.jit
+def large_kernel(x_ptr, out_ptr, N: tl.constexpr, TILES: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    total = x
+    for _ in tl.static_range(TILES):
+        x = tl.cumsum(x)
+        total += x
+    tl.store(out_ptr + i, total)
+
+
+def test_stacks_grow():
+    """Threads begin with stacks of 64 MiB, and get larger ones for a kernel that needs more."""
+    n, tiles = 2**20, 9
+    x, out = torch.zeros(n, dtype=torch.float64), torch.empty(n, dtype=torch.float64)
+    x[-1] = 1
+    large_kernel[(1,)](x, out, N=n, TILES=tiles)
+    assert torch.equal(out, x * (tiles + 1))
 
 
 def test_equal_nests_are_one_function(dump):

@@ -70,6 +70,20 @@ def test_shapes():
     torch.testing.assert_close(out[4 * n :], x.flip(0))
 
 
+@triton.jit
+def gather_kernel(x_ptr, index_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.gather(tl.load(x_ptr + i), tl.load(index_ptr + i), axis=0))
+
+
+def test_gather_stays_in_the_tile():
+    """Which element an index out of range gives is not defined; that it is one of the tile is."""
+    x, out = torch.randn(16), torch.empty(16)
+    index = torch.tensor([-(2**31), -1, 16, 2**31 - 1] * 4, dtype=torch.int32)
+    gather_kernel[(1,)](x, index, out, N=16)
+    assert torch.isin(out, x).all()
+
+
 # --- reductions and scans -------------------------------------------------------------------------
 
 
@@ -153,6 +167,34 @@ def test_max_of_numbers_and_nan(axis, dtype, shape):
         expected = reduce(x.nan_to_num(fill, float("inf"), -float("inf")), axis)
         expected[x.isnan().all(axis)] = float("nan")
         torch.testing.assert_close(row, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@triton.jit
+def larger(x, y):
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def smaller(x, y):
+    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def propagating_kernel(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    tl.store(out_ptr + tl.arange(0, M), tl.reduce(x, 1, larger))
+    tl.store(out_ptr + M + tl.arange(0, M), tl.reduce(x, 1, smaller))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_that_is_propagated(dtype):
+    """In PyTorch's maxima, too, NaN counts wherever it is."""
+    x = torch.randn(8, 16).to(dtype)
+    x[2, 3] = x[5, 0] = x[6, 15] = torch.nan
+    out = torch.empty(2, 8, dtype=dtype)
+    propagating_kernel[(1,)](x, out, M=8, N=16)
+    expected = torch.stack([x.amax(1), x.amin(1)])
+    torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
 def test_argmax_takes_the_first():
@@ -256,6 +298,23 @@ def test_histogram():
     torch.testing.assert_close(out, torch.bincount(x, minlength=16).int())
 
 
+@triton.jit
+def masked_histogram_kernel(x_ptr, mask_ptr, out_ptr, N: tl.constexpr, BINS: tl.constexpr):
+    i = tl.arange(0, N)
+    counts = tl.histogram(tl.load(x_ptr + i), BINS, mask=tl.load(mask_ptr + i) != 0)
+    tl.store(out_ptr + tl.arange(0, BINS), counts)
+
+
+def test_masked_histogram():
+    """Neither lanes that are left out nor numbers without a bin are counted."""
+    x = torch.randint(-4, 20, (512,), dtype=torch.int32)
+    mask = torch.randint(0, 2, (512,), dtype=torch.int8)
+    out = torch.empty(16, dtype=torch.int32)
+    masked_histogram_kernel[(1,)](x, mask, out, N=512, BINS=16)
+    counted = x[(mask != 0) & (x >= 0) & (x < 16)]
+    torch.testing.assert_close(out, torch.bincount(counted, minlength=16).int())
+
+
 # --- matrix products ------------------------------------------------------------------------------
 
 
@@ -354,3 +413,45 @@ def test_products_of_one_accumulator(n, dtype):
     first = a @ b.T
     expected = torch.stack([a.T @ b, first.sum(1)[:, None] + first + a @ b])
     close(out, expected, dtype, factor=4.0 * n)
+
+
+@triton.jit
+def overwriting_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(x_ptr + i, tl.zeros((N,), tl.float32))
+    tl.store(out_ptr, tl.sum(x))
+
+
+def test_a_load_before_a_store_is_done_before_it():
+    """Though the only use of what is loaded is behind the store."""
+    x, out = torch.randint(1, 9, (64,)).float(), torch.empty(1)
+    total = x.sum()
+    overwriting_kernel[(1,)](x, out, N=64)
+    assert out == total and not x.any()
+
+
+@triton.jit
+def following_kernel(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    first = tl.load(x_ptr + i)
+    second = tl.zeros((N,), tl.float32)
+    third = tl.zeros((N,), tl.float32)
+    for _ in range(n):
+        before = first
+        first = tl.cumsum(first)
+        third = tl.flip(second) + third
+        second = tl.flip(before) + second
+    tl.store(out_ptr + i, first)
+    tl.store(out_ptr + N + i, second)
+    tl.store(out_ptr + 2 * N + i, third)
+
+
+def test_carried_tiles_that_read_each_other():
+    """A tile is not computed in memory from which another one still reads."""
+    x, out = torch.randint(-2, 3, (16,)).float(), torch.empty(3, 16)
+    following_kernel[(1,)](x, out, 4, N=16)
+    first, second, third = x, torch.zeros(16), torch.zeros(16)
+    for _ in range(4):
+        first, second, third = first.cumsum(0), first.flip(0) + second, second.flip(0) + third
+    assert torch.equal(out, torch.stack([first, second, third]))

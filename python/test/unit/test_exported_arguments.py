@@ -232,3 +232,33 @@ def test_other_descriptors(device, tmp_path):
     ):
         with pytest.raises(AssertionError, match=words):
             launch(**other)
+
+
+def test_how_many_integers_are_read():
+    from triton.backends.autodiff.exported import integers_of
+
+    assert integers_of(torch.arange(4096)) == tuple(range(4096))
+    with pytest.raises(AssertionError, match="4097 integers are too many"):
+        integers_of(torch.arange(4097))
+
+
+@pytest.mark.parametrize("pair", ["ab", "ac", "bc"])
+@pytest.mark.parametrize("written", ["a", "b", "c"])
+def test_tensors_that_share_memory(pair, written):
+    """Any two, of which one is written, share memory if they did before, from its first element."""
+    from triton.backends.autodiff.exported import require_meetings
+
+    def required(offset, meetings):
+        tensors = {name: torch.zeros(8) for name in "abc"}
+        tensors[pair[1]] = torch.as_strided(tensors[pair[0]], (4,), (1,), offset)
+        require_meetings(tensors, (written,), meetings)
+
+    if written not in pair:
+        return required(2, ())
+    required(0, (tuple(pair),))
+    for offset, meetings in [(0, ()), (2, ()), (2, (tuple(pair),))]:
+        with pytest.raises(AssertionError, match=f"{pair[0]} and {pair[1]} share memory"):
+            required(offset, meetings)
+    # What met before is apart now.
+    with pytest.raises(AssertionError, match="shared memory: not as before"):
+        require_meetings({name: torch.zeros(8) for name in "abc"}, (written,), (tuple(pair),))

@@ -364,3 +364,24 @@ def test_kernels_made_anew_at_each_call(device, check):
     assert check(tuned, (x,))
     with pytest.raises(AutodiffError, match="a kernel 'made_kernel' of its own where"):
         check(lambda x: _launch(differentiable(_made(x.dtype == torch.float64)), x), (x,))
+
+
+class Tripled:
+    """A reference without a kernel: three times its input."""
+
+    def evaluate(self, inputs):
+        return [3 * inputs[0]]
+
+
+def test_slopes_of_terms_that_cancel():
+    """A slope of zero is made of terms that are not."""
+    from triton.backends.autodiff.gradient_check import _Loss
+
+    loss = _Loss(Tripled(), [torch.ones(4)])
+    loss.start([torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)])
+    found = loss.slopes(0, torch.arange(4), torch.ones(4, dtype=torch.float64))
+    assert abs(found.central) < 1e-9 and found.smooth
+    # Four terms of size 3; their slopes are as large, as the elements are ones.
+    assert found.terms == pytest.approx(6) and found.values == pytest.approx(6)
+    found = loss.slopes(0, torch.arange(4), loss.weights[0])
+    assert [found.central, found.low, found.high] == pytest.approx([12, 12, 12]) and found.smooth

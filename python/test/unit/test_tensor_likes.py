@@ -122,6 +122,22 @@ INPUTS = {
 }
 
 
+@triton.jit
+def product_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x, w = tl.load(x_ptr + i, mask=i < n), tl.load(w_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x * w, mask=i < n)
+
+
+def test_the_backward_reads_what_is_no_tensor(device):
+    """Autograd keeps tensors only; an address stays what it is until the backward."""
+    x, w = torch.randn(N, device=device, requires_grad=True), torch.randn(N, device=device)
+    y = torch.empty(N, device=device)
+    differentiable(product_kernel)[(2,)](x, Address(w), y, N, BLOCK=32)
+    (found,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close((y, found), ((x * w).detach(), w))
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_inputs(device, name):
     size, made, stride, plain = INPUTS[name]

@@ -10,7 +10,7 @@ import torch
 import triton
 from gradients import assert_gradients_close
 from kernels import gather, matmul, normalization
-from triton.backends.autodiff import AutodiffError, autodiff, executable, tuning
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable, executable, tuning
 from triton.backends.autodiff.errors import ArgumentError, DoesNotFit
 from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.plan import Kernel
@@ -98,6 +98,14 @@ def test_widen_is_a_request(device):
         plan = execution_of(op).backward.plan
         assert len(plan.backward) == 2
         assert all(bool(kernel.variants) == (widen > 1) for kernel in plan.backward)
+
+
+def test_options_that_are_not_given_again_stay():
+    first = differentiable(matmul.matmul_kernel, tape_limit=9, backward={"num_warps": 8})
+    second = differentiable(first, deterministic=True)
+    options = second._resolver.options
+    assert (options.tape_limit, options.deterministic) == (9, True)
+    assert options.backward == (("num_warps", 8),) and options.autotune is None
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,12 @@ def test_tuning_is_not_differentiated(device):
     assert y.grad_fn.next_functions[0][0].variable is x
 
 
+def test_tuning_restores_what_has_a_gradient(device):
+    """What a tuner writes back to arguments is no step of theirs."""
+    tuner = triton.autotune(configs(), key=["n"], restore_value=["x_ptr"])(make())
+    compare(by(differentiable(Entry(tuner))), device)
+
+
 def test_other_arguments(device):
     kernel = differentiable(Reordered(make()))
 

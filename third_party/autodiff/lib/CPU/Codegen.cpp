@@ -3,6 +3,7 @@
 #include "Runtime.h"
 #include "autodiff/CPU/Compile.h"
 #include "autodiff/Support/Dump.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/PassRecord.h"
 #include "autodiff/Transforms/Passes.h"
 
@@ -52,7 +53,10 @@ cpu::createHostTarget(const CompileOptions &options, std::string &error) {
   llvm::TargetOptions targetOptions;
   // Every operation is rounded by itself: fusing products into sums would
   // differ from kernel to kernel.
-  targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  targetOptions.AllowFPOpFusion =
+      mutation::isMade("cpu-code:products fused into sums")
+          ? llvm::FPOpFusion::Fast
+          : llvm::FPOpFusion::Standard;
   // Level 0 is the fast instruction selection.
   auto level = options.optLevel ? llvm::CodeGenOptLevel::Default
                                 : llvm::CodeGenOptLevel::None;
@@ -145,7 +149,9 @@ static uint64_t getStackSize(llvm::Function &function) {
     for (llvm::Instruction &instruction : block)
       if (auto *slot = dyn_cast<llvm::AllocaInst>(&instruction))
         if (auto bytes = slot->getAllocationSize(layout))
-          size += llvm::alignTo(bytes->getFixedValue(), 64);
+          size += mutation::isMade("cpu-code:no stack")
+                      ? 0
+                      : llvm::alignTo(bytes->getFixedValue(), 64);
   return size;
 }
 
@@ -176,7 +182,8 @@ static void addEntryPoint(llvm::Module &module, StringRef name,
     llvm::Value *place = b.CreateLoad(
         pointer, b.CreateConstGEP1_64(pointer, entry->getArg(0), i));
     llvm::Type *argument = program->getArg(i)->getType();
-    if (argument->isIntegerTy(1))
+    if (argument->isIntegerTy(1) &&
+        !mutation::isMade("cpu-code:booleans as bits"))
       arguments.push_back(
           b.CreateTrunc(b.CreateLoad(b.getInt8Ty(), place), argument));
     else

@@ -2,20 +2,26 @@
 
 #include "Runtime.h"
 
+#include "autodiff/Support/Mutation.h"
 #include <cfenv>
 #include <cmath>
 #include <vector>
 
 using namespace mlir::autodiff::cpu;
+namespace mutation = mlir::autodiff::mutation;
 
 namespace {
 /// Sets the rounding mode during its lifetime.
 class Direction {
 public:
   explicit Direction(int mode) : before(std::fegetround()) {
-    std::fesetround(mode);
+    if (!mutation::isMade("cpu-rounding:to nearest"))
+      std::fesetround(mode);
   }
-  ~Direction() { std::fesetround(before); }
+  ~Direction() {
+    if (!mutation::isMade("cpu-rounding:for what follows, too"))
+      std::fesetround(before);
+  }
 
 private:
   int before;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "autodiff/CPU/Passes.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
@@ -55,11 +56,13 @@ private:
     while (!aliases.empty())
       for (Operation *user : aliases.pop_back_val().getUsers()) {
         Operation *inBlock = block->findAncestorOpInBlock(*user);
-        if (isa<ViewLikeOpInterface>(user))
-          aliases.append(user->result_begin(), user->result_end());
-        else if (!isa<memref::LoadOp, memref::StoreOp, memref::CopyOp,
-                      memref::DeallocOp, vector::TransferReadOp,
-                      vector::TransferWriteOp>(user))
+        if (isa<ViewLikeOpInterface>(user)) {
+          if (!mutation::isMade("cpu-buffers:parts of them"))
+            aliases.append(user->result_begin(), user->result_end());
+        } else if (!isa<memref::LoadOp, memref::StoreOp, memref::CopyOp,
+                        memref::DeallocOp, vector::TransferReadOp,
+                        vector::TransferWriteOp>(user) &&
+                   !mutation::isMade("cpu-buffers:those that loops carry"))
           return nullptr;
         if (!inBlock)
           return nullptr;

@@ -1,6 +1,7 @@
 //===- IntegerBFloats.cpp - bf16 numbers as integers of their bits --------===//
 
 #include "autodiff/CPU/Passes.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -38,7 +39,8 @@ static void negate(LLVM::FNegOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   Type type = op.getType();
-  TypedAttr sign = b.getI16IntegerAttr(int16_t(0x8000));
+  TypedAttr sign = b.getI16IntegerAttr(
+      mutation::isMade("cpu-bf16:a sign that stays") ? 0 : int16_t(0x8000));
   Type bits = b.getI16Type();
   if (auto vector = dyn_cast<VectorType>(type)) {
     auto vectorOfBits = vector.clone(bits);

@@ -8,6 +8,7 @@
 #include "Runtime.h"
 
 #include "autodiff/CPU/Kernel.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -23,6 +24,7 @@
 
 using namespace llvm;
 using namespace mlir::autodiff::cpu;
+namespace mutation = mlir::autodiff::mutation;
 
 namespace {
 
@@ -49,7 +51,9 @@ struct Job {
       uint64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
       if (begin >= count)
         return;
-      uint64_t end = std::min(begin + chunk, count);
+      uint64_t end = mutation::isMade("cpu-launch:programs beyond the grid")
+                         ? begin + chunk
+                         : std::min(begin + chunk, count);
       for (uint64_t program = begin; program < end; ++program) {
         context.programId[0] = program % grid[0];
         context.programId[1] = program / grid[0] % grid[1];
@@ -69,7 +73,8 @@ public:
     static std::atomic<Pool *> instance{nullptr};
     static std::mutex mutex;
     Pool *pool = instance.load(std::memory_order_acquire);
-    if (pool && pool->owner == getpid())
+    if (pool && (pool->owner == getpid() ||
+                 mutation::isMade("cpu-launch:threads of a parent")))
       return *pool;
     std::lock_guard<std::mutex> lock(mutex);
     pool = instance.load(std::memory_order_relaxed);
@@ -85,7 +90,7 @@ public:
   Error run(Job &job, uint32_t threads, uint64_t stack, bool joins) {
     std::lock_guard<std::mutex> turn(launches);
     std::unique_lock<std::mutex> lock(mutex);
-    if (stack > stackSize)
+    if (stack > stackSize && !mutation::isMade("cpu-launch:stacks as they are"))
       stop(lock, stack);
     while (workers < threads)
       if (Error error = start())

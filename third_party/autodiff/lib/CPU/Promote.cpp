@@ -3,6 +3,7 @@
 #include "autodiff/CPU/Passes.h"
 #include "autodiff/Rules/Functions.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/PtxInstruction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,8 +47,9 @@ static bool reinterprets(Operation *op) {
 
 /// Operations that depend on the type cannot be promoted.
 static LogicalResult refuse(Operation *op) {
-  if (reinterprets(op) && (holdsFloats(op->getOperand(0).getType()) ||
-                           holdsFloats(op->getResult(0).getType())))
+  if (reinterprets(op) && !mutation::isMade("cpu-promote:bits of doubles") &&
+      (holdsFloats(op->getOperand(0).getType()) ||
+       holdsFloats(op->getResult(0).getType())))
     return op->emitError("reinterprets the bits of floating-point numbers, "
                          "which differ in double precision");
   if (isa<triton::DotScaledOp>(op))
@@ -106,7 +108,8 @@ static LogicalResult lift(triton::ElementwiseInlineAsmOp op) {
 /// The arithmetic may contain single instructions as assembly, which are
 /// replaced in a second round.
 static LogicalResult liftAll(ModuleOp module) {
-  for (unsigned round = 0; round < 2; ++round) {
+  unsigned rounds = mutation::isMade("cpu-promote:single instructions") ? 1 : 2;
+  for (unsigned round = 0; round < rounds; ++round) {
     SmallVector<triton::ElementwiseInlineAsmOp> assembly;
     module.walk(
         [&](triton::ElementwiseInlineAsmOp op) { assembly.push_back(op); });

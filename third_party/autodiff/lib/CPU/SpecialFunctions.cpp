@@ -6,12 +6,14 @@
 
 #include "Runtime.h"
 
+#include "autodiff/Support/Mutation.h"
 #include <cmath>
 #include <limits>
 #include <type_traits>
 #include <vector>
 
 using namespace mlir::autodiff::cpu;
+namespace mutation = mlir::autodiff::mutation;
 
 /// exp(x²)·erfc(x); from 6 on by Lentz' form of the continued fraction
 /// 1/(√π(x + (1/2)/(x + 1/(x + (3/2)/(x + …))))).
@@ -19,6 +21,8 @@ static double erfcx(double x) {
   if (x < 6) {
     // x² in two parts: the second is the rounding error of the first.
     double square = x * x, rest = std::fma(x, x, -square);
+    if (mutation::isMade("cpu-erfcx:a square that is rounded"))
+      rest = 0;
     return std::exp(square) * (1 + rest) * std::erfc(x);
   }
   double tail = x;

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "autodiff/CPU/Passes.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
@@ -54,8 +55,10 @@ static bool isView(Value value) {
 
 static bool areEqual(func::FuncOp a, func::FuncOp b) {
   return a.getFunctionType() == b.getFunctionType() &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+         (mutation::isMade("cpu-parts:with operands in another order") ||
+          OperationEquivalence::isRegionEquivalentTo(
+              &a.getBody(), &b.getBody(),
+              OperationEquivalence::IgnoreLocations));
 }
 
 static llvm::hash_code computeHash(func::FuncOp function) {
@@ -156,7 +159,8 @@ private:
             }))
           results.push_back(result);
     // Only whole buffers are passed, so that none is part of another one.
-    if (llvm::any_of(captured, isView) || llvm::any_of(results, isView))
+    if ((llvm::any_of(captured, isView) || llvm::any_of(results, isView)) &&
+        !mutation::isMade("cpu-parts:views as buffers of their own"))
       return;
 
     OpBuilder b(ops.back());

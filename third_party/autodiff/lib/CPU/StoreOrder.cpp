@@ -10,6 +10,7 @@
 
 #include "StoreOrder.h"
 
+#include "autodiff/Support/Mutation.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -79,7 +80,8 @@ void mlir::autodiff::cpu::skipUnsoundSROA(
     PassInstrumentationCallbacks &callbacks) {
   callbacks.registerShouldRunOptionalPassCallback([](StringRef pass, Any unit) {
     auto *function = llvm::any_cast<const Function *>(&unit);
-    if (pass != "SROAPass" || !function)
+    if (pass != "SROAPass" || !function ||
+        mutation::isMade("cpu-stores:in any order"))
       return true;
     return none_of(findAccesses(const_cast<Function &>(**function)),
                    [](const auto &variable) {

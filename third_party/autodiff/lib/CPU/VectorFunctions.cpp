@@ -10,6 +10,7 @@
 
 #include "VectorFunctions.h"
 
+#include "autodiff/Support/Mutation.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -100,6 +101,8 @@ static void replaceCall(IntrinsicInst *call, const VectorFunction &function) {
 
 void mlir::autodiff::cpu::useVectorFunctions(Module &module,
                                              const TargetMachine &target) {
+  if (mutation::isMade("cpu-functions:others for single elements"))
+    return;
   SmallVector<std::pair<IntrinsicInst *, const VectorFunction *>> calls;
   for (const VectorFunction &function : getFunctions(target))
     if (Function *scalar = module.getFunction(function.scalar))

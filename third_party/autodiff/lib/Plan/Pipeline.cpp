@@ -8,6 +8,7 @@
 #include "autodiff/Plan/Differentiate.h"
 
 #include "autodiff/Source/Passes.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Target/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -94,20 +95,23 @@ static Options withCotangents(const Request &request, Options options) {
 
 template <typename Options>
 static Options withRepeated(const Request &request, Options options) {
-  options.repeated.assign(request.repeated.begin(), request.repeated.end());
+  if (!mutation::isMade("plan:arguments of their own"))
+    options.repeated.assign(request.repeated.begin(), request.repeated.end());
   return options;
 }
 
 template <typename Options>
 static Options withLaunch(const Request &request, Options options) {
-  options.assume = request.assume;
+  options.assume =
+      request.assume || mutation::isMade("plan:what is not asked is assumed");
   return withWanted(request,
                     withCotangents(request, withRepeated(request, options)));
 }
 
 template <typename Options>
 static Options withAtomic(const Request &request, Options options) {
-  options.atomic.assign(request.atomic.begin(), request.atomic.end());
+  if (!mutation::isMade("plan:no gradient is shared"))
+    options.atomic.assign(request.atomic.begin(), request.atomic.end());
   return options;
 }
 

@@ -2,6 +2,7 @@
 #include "PlanJson.h"
 
 #include "autodiff/Plan/Plan.h"
+#include "autodiff/Support/Mutation.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -92,17 +93,19 @@ static Json write(CheckAttr check) {
                 {"argument", check.getArgument()},
                 {"offset", toJSON(check.getOffset())},
                 {"dims", toList(check.getDims())}};
-  if (!check.getNotNegative().empty())
+  if (!check.getNotNegative().empty() &&
+      !mutation::isMade("plan:numbers below zero"))
     object["notNegative"] = toList(check.getNotNegative());
   if (check.getMoves())
     object["moves"] = true;
   if (!check.getPrograms().empty())
     object["programs"] = toList(check.getPrograms());
-  if (check.getSummed())
+  if (check.getSummed() && !mutation::isMade("plan:sums that are not checked"))
     object["summed"] = check.getSummed();
-  if (check.getWhole())
+  if (check.getWhole() && !mutation::isMade("plan:parts in place of all"))
     object["whole"] = true;
-  if (!check.getWithin().empty())
+  if (!check.getWithin().empty() &&
+      !mutation::isMade("plan:digits beyond their limits"))
     object["within"] = toList(check.getWithin());
   return object;
 }
@@ -113,7 +116,8 @@ static Json write(ReachAttr reach) {
                 {"exact", reach.getExact()}};
   if (!reach.getNotNegative().empty())
     object["notNegative"] = toList(reach.getNotNegative());
-  if (!reach.getGuards().empty())
+  if (!reach.getGuards().empty() &&
+      !mutation::isMade("plan:a reach without its guards"))
     object["guards"] = toList(reach.getGuards());
   return object;
 }
@@ -136,11 +140,12 @@ static Json write(GradientAttr gradient) {
                 {"accumulate", stringifyAccumulate(gradient.getAccumulate())},
                 {"returned", gradient.getReturned()},
                 {"checks", toList(gradient.getChecks())}};
-  if (gradient.getOverwritten())
+  if (gradient.getOverwritten() &&
+      !mutation::isMade("plan:gradients that are left"))
     object["overwritten"] = true;
   if (gradient.getPartials())
     object["partials"] = toJSON(gradient.getPartials());
-  if (gradient.getRemainder())
+  if (gradient.getRemainder() && !mutation::isMade("plan:no remainder"))
     object["remainder"] = true;
   if (!gradient.getReach().empty())
     object["reach"] = toList(gradient.getReach());

@@ -2,6 +2,7 @@
 #include "FunctionPrinter.h"
 
 #include "Types.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Statement.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -54,7 +55,8 @@ static std::string attributesOf(scf::ForOp loop) {
 
 std::string FunctionPrinter::bound(Value value) {
   std::optional<Attribute> number = elementOf(value);
-  if (number && value.getType().isInteger(64))
+  if (number && value.getType().isInteger(64) &&
+      !autodiff::mutation::isMade("source:bounds in few bits"))
     return "tl.full([], " + literalText(*number) + ", tl.int64)";
   return reference(value, Use::Alone).text;
 }
@@ -104,6 +106,8 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
   // Triton sorts the results of a branch by name.
   SmallVector<std::string> targets =
       names.giveSorted(branch.getResults(), wishes);
+  if (autodiff::mutation::isMade("source:results of a branch in another order"))
+    std::reverse(targets.begin(), targets.end());
   auto printSide = [&](Region &side) -> LogicalResult {
     ++depth;
     size_t empty = lines.size();

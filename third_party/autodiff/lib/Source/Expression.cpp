@@ -3,6 +3,7 @@
 
 #include "Types.h"
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -86,6 +87,8 @@ std::optional<Text> Writer::infix(llvm::StringRef sign, Binding binding,
   Text lhs = get(op->getOperand(0)), rhs = get(op->getOperand(1));
   // Operators are left-associative; comparisons cannot be chained.
   Binding after = static_cast<Binding>(static_cast<int>(binding) + 1);
+  if (autodiff::mutation::isMade("source:no brackets on the right"))
+    after = binding;
   Binding before = binding == Binding::Compare ? after : binding;
   return Text{lhs.within(before) + " " + sign.str() + " " + rhs.within(after),
               binding};
@@ -125,7 +128,8 @@ std::optional<Text> Writer::writeCompare(arith::CmpIOp compare) {
   case P::sge:
     return infix(">=", Binding::Compare);
   case P::ult:
-    return infix("<", Binding::Compare, true);
+    return infix("<", Binding::Compare,
+                 !autodiff::mutation::isMade("source:numbers with a sign"));
   case P::ule:
     return infix("<=", Binding::Compare, true);
   case P::ugt:
@@ -156,7 +160,9 @@ std::optional<Text> Writer::writeCompare(arith::CmpFOp compare) {
   case P::OGE:
     return infix(">=", Binding::Compare);
   case P::ULT:
-    return inverted(">=");
+    return autodiff::mutation::isMade("source:NaN is not less")
+               ? infix("<", Binding::Compare)
+               : inverted(">=");
   case P::ULE:
     return inverted(">");
   case P::UGT:
@@ -321,7 +327,8 @@ std::optional<Text> Writer::writeConversion() {
       })
       .Case([&](tt::FpToFpOp convertFloat) -> Result {
         std::optional<tt::RoundingMode> mode = convertFloat.getRounding();
-        bool isUsual = !mode || *mode == tt::RoundingMode::RTNE;
+        bool isUsual = !mode || *mode == tt::RoundingMode::RTNE ||
+                       autodiff::mutation::isMade("source:rounds to nearest");
         return convert(typeText(to) +
                        (isUsual ? "" : ", fp_downcast_rounding=\"rtz\""));
       })
@@ -382,7 +389,10 @@ static std::string precisionOf(tt::DotOp dot) {
 std::string Writer::startOf(Value sum) {
   std::optional<Attribute> start = elementOf(sum);
   auto zero = start ? dyn_cast<FloatAttr>(*start) : FloatAttr();
-  return zero && zero.getValue().isPosZero() ? "" : ", " + text(sum);
+  return zero && (zero.getValue().isPosZero() ||
+                  autodiff::mutation::isMade("source:sums from any zero"))
+             ? ""
+             : ", " + text(sum);
 }
 
 std::optional<Text> Writer::writeScaledDot(tt::DotScaledOp dot) {

@@ -1,6 +1,7 @@
 //===- Memory.cpp - Loads, stores and atomics as expressions of Python ----===//
 #include "Expression.h"
 #include "Types.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -47,7 +48,8 @@ static llvm::StringRef functionOf(tt::RMWOp kind) {
 
 template <typename Atomic> static std::string orderOf(Atomic atomic) {
   std::string order;
-  if (atomic.getSem() != tt::MemSemantic::ACQUIRE_RELEASE)
+  if (atomic.getSem() != tt::MemSemantic::ACQUIRE_RELEASE &&
+      !autodiff::mutation::isMade("source:one order of atomics"))
     order +=
         ", sem=\"" + tt::stringifyMemSemantic(atomic.getSem()).str() + "\"";
   if (atomic.getScope() != tt::MemSyncScope::GPU)
@@ -63,18 +65,23 @@ Result mlir::autodiff::source::memoryText(Operation *op, Operand operand) {
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case([&](tt::LoadOp load) -> Result {
         std::string written = "tl.load(" + text(load.getPtr());
-        if (load.getMask())
+        if (load.getMask() &&
+            !autodiff::mutation::isMade("source:loads without masks"))
           written += ", " + text(load.getMask());
         if (load.getOther())
           written += ", " + text(load.getOther(), Use::Stored);
         written += hintsOf(load);
         return Text{written +
-                    (load.getIsVolatile() ? ", volatile=True)" : ")")};
+                    (load.getIsVolatile() && !autodiff::mutation::isMade(
+                                                 "source:no load is volatile")
+                         ? ", volatile=True)"
+                         : ")")};
       })
       .Case([&](tt::StoreOp store) -> Result {
         std::string written = "tl.store(" + text(store.getPtr());
         written += ", " + text(store.getValue(), Use::Stored);
-        if (store.getMask())
+        if (store.getMask() &&
+            !autodiff::mutation::isMade("source:stores without masks"))
           written += ", " + text(store.getMask());
         return Text{written + hintsOf(store) + ")"};
       })

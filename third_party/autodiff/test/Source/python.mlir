@@ -417,3 +417,51 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// Where a comparison is true of NaN, the opposite one is inverted. A volatile
+// load stays one. Bounds of 64 bits, which literals are not, make such counters.
+// CHECK: def waits(p, q):
+// CHECK:     tl.load(p, volatile=True)
+// CHECK:     for i in range(tl.full([], 0, tl.int64), tl.full([], 4, tl.int64), tl.full([], 1, tl.int64)):
+// CHECK:         tl.where(({{.*}} >= {{.*}}) ^ True,
+module {
+  tt.func public @waits(%p: !tt.ptr<f32> loc("p"), %q: !tt.ptr<f32> loc("q")) {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %four = arith.constant 4 : i64
+    %x = tt.load %p {isVolatile = true} : !tt.ptr<f32>
+    scf.for %i = %zero to %four step %one : i64 {
+      %at = tt.addptr %q, %i : !tt.ptr<f32>, i64
+      %y = tt.load %at : !tt.ptr<f32>
+      %less = arith.cmpf ult, %x, %y : f32
+      %z = arith.select %less, %x, %y : f32
+      tt.store %at, %z : !tt.ptr<f32>
+    }
+    tt.return
+  }
+}
+
+// -----
+
+// Conversions toward zero say so. A sum that starts at -0.0 is not one that
+// starts at 0.0.
+// CHECK: def rounds(p, q, r):
+// CHECK:     .to(tl.float8e5, fp_downcast_rounding="rtz")
+// CHECK:     tl.dot(x, x, tl.full([16, 16], -0.0, tl.float32))
+// CHECK:     tl.dot(x, x))
+module {
+  tt.func public @rounds(%p: tensor<16x16x!tt.ptr<f16>> loc("p"), %q: tensor<16x16x!tt.ptr<f8E5M2>> loc("q"), %r: tensor<16x16x!tt.ptr<f32>> loc("r")) {
+    %positive = arith.constant dense<0.0> : tensor<16x16xf32>
+    %negative = arith.constant dense<-0.0> : tensor<16x16xf32>
+    %x = tt.load %p : tensor<16x16x!tt.ptr<f16>>
+    %cut = tt.fp_to_fp %x, rounding = rtz : tensor<16x16xf16> -> tensor<16x16xf8E5M2>
+    tt.store %q, %cut : tensor<16x16x!tt.ptr<f8E5M2>>
+    %y = tt.dot %x, %x, %negative : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    tt.store %r, %y : tensor<16x16x!tt.ptr<f32>>
+    %z = tt.dot %x, %x, %positive : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    tt.store %r, %z : tensor<16x16x!tt.ptr<f32>>
+    tt.return
+  }
+}

@@ -1,6 +1,7 @@
 //===- Control.cpp - Regions, branches and calls --------------------------===//
 
 #include "Lowering.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -77,7 +78,8 @@ void Lowering::moveInto(MutableArrayRef<Value> values,
   for (auto [value, destination] : llvm::zip_equal(values, destinations)) {
     moves.push_back(destination && !isInPlace(value, destination, options));
     if (moves.back() &&
-        (options.copyCarried || isa<BlockArgument>(findOrigin(value))))
+        (options.copyCarried || isa<BlockArgument>(findOrigin(value))) &&
+        !autodiff::mutation::isMade("cpu-loop:tiles that change places"))
       value = copyTensor(value);
   }
   for (auto [value, destination, move] :
@@ -185,8 +187,11 @@ void Lowering::lowerFor(scf::ForOp op) {
   // that.
   auto canReplace = [&](unsigned index) {
     return !options.copyCarried && llvm::none_of(tiles, [&](auto other) {
-      return other.first != index && dependsOn(yield.getOperand(other.first),
-                                               op.getRegionIterArg(index));
+      return other.first != index &&
+             !autodiff::mutation::isMade(
+                 "cpu-loop:tiles that others still read") &&
+             dependsOn(yield.getOperand(other.first),
+                       op.getRegionIterArg(index));
     });
   };
   for (auto [i, position] : tiles) {

@@ -9,6 +9,7 @@
 
 #include "Lowering.h"
 #include "Numerics.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -183,7 +184,9 @@ void Lowering::lowerDot(tt::DotOp op) {
   bool isOurs = isa<BlockArgument>(op.getC())
                     ? op.getC().hasOneUse()
                     : !destination && !placement.isStored(op.getC());
-  if (options.copyCarried || !isOurs)
+  if (options.copyCarried ||
+      (!isOurs &&
+       !autodiff::mutation::isMade("cpu-dot:a sum that is needed again")))
     accumulator = copyTensor(accumulator);
   Value product = Product(builder, loc, lhs, rhs, options).build(accumulator);
   if (element == resultElement)

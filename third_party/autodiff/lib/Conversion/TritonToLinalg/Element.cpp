@@ -1,6 +1,7 @@
 //===- Element.cpp - Elements of tiles ------------------------------------===//
 
 #include "Lowering.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -99,7 +100,8 @@ SmallVector<Value> Element::mapReshape(Location loc, ArrayRef<int64_t> from,
       if (stride != 1)
         index =
             arith::DivUIOp::create(builder, loc, index, getIndex(loc, stride));
-      if (stride * to[k] != sizeTo)
+      if (stride * to[k] != sizeTo &&
+          !autodiff::mutation::isMade("cpu-reshape:digits beyond their extent"))
         index =
             arith::RemUIOp::create(builder, loc, index, getIndex(loc, to[k]));
       result.push_back(index);
@@ -214,8 +216,9 @@ Value Element::compute(Value tile, ArrayRef<Value> indices) {
     index =
         arith::IndexCastOp::create(builder, loc, builder.getIndexType(), index);
     // An index out of range is undefined, but must not leave the tile.
-    index =
-        arith::MinUIOp::create(builder, loc, index, getIndex(loc, size - 1));
+    if (!autodiff::mutation::isMade("cpu-gather:beyond the tile"))
+      index =
+          arith::MinUIOp::create(builder, loc, index, getIndex(loc, size - 1));
     SmallVector<Value> inner(indices);
     inner[gather.getAxis()] = index;
     return get(gather.getSrc(), inner);
@@ -263,6 +266,8 @@ Value Element::extend(Value tile, ArrayRef<Value> indices) {
   Value value = get(tile, indices);
   if (value.getType() == wide)
     return value;
+  if (autodiff::mutation::isMade("cpu-offset:none is negative"))
+    return arith::ExtUIOp::create(builder, loc, wide, value);
   return arith::ExtSIOp::create(builder, loc, wide, value);
 }
 
@@ -288,7 +293,8 @@ Value Element::getOffset(Value tile, ArrayRef<Value> indices) {
       return getOffset(cast.getSrc(), indices);
     if (auto add = dyn_cast_or_null<tt::AddPtrOp>(op)) {
       Value offset = getOffset(add.getPtr(), indices);
-      if (lowering.placement.isUniform(add.getOffset()))
+      if (lowering.placement.isUniform(add.getOffset()) ||
+          autodiff::mutation::isMade("cpu-offset:steps of scalars only"))
         return offset;
       Value step = extend(add.getOffset(), indices);
       int64_t size = getPointeeSize(tile.getType());

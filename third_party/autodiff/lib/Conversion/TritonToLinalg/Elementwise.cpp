@@ -8,6 +8,7 @@
 #include "Libdevice.h"
 #include "Lowering.h"
 #include "Numerics.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -50,8 +51,11 @@ static Value lowerDivision(OpBuilder &b, Operation *op, Value x, Value y) {
   Value zero = makeInteger(b, loc, type, 0);
   Value isZero =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, y, zero);
-  Value safe =
-      arith::SelectOp::create(b, loc, isZero, makeInteger(b, loc, type, 1), y);
+  Value safe = autodiff::mutation::isMade("cpu-division:by zero")
+                   ? y
+                   : arith::SelectOp::create(b, loc, isZero,
+                                             makeInteger(b, loc, type, 1), y)
+                         .getResult();
   Value quotient;
   if (width <= 32) {
     Type f64 = b.getF64Type(), i64 = b.getI64Type();
@@ -68,8 +72,12 @@ static Value lowerDivision(OpBuilder &b, Operation *op, Value x, Value y) {
     // The smallest number has no negative: division by -1 is a subtraction.
     Value isMinusOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                              y, makeInteger(b, loc, type, -1));
-    Value divisor = arith::SelectOp::create(b, loc, isMinusOne,
-                                            makeInteger(b, loc, type, 1), safe);
+    Value divisor =
+        autodiff::mutation::isMade("cpu-division:the smallest by minus one")
+            ? safe
+            : arith::SelectOp::create(b, loc, isMinusOne,
+                                      makeInteger(b, loc, type, 1), safe)
+                  .getResult();
     Value plain = LLVM::SDivOp::create(b, loc, x, divisor);
     Value negated = arith::SubIOp::create(b, loc, zero, x);
     quotient = arith::SelectOp::create(b, loc, isMinusOne, negated, plain);
@@ -97,6 +105,8 @@ static Value lowerShift(OpBuilder &b, Operation *op, Value x, Value amount) {
   Value shifted = isa<arith::ShLIOp>(op)
                       ? LLVM::ShlOp::create(b, loc, x, clamped).getResult()
                       : LLVM::LShrOp::create(b, loc, x, clamped).getResult();
+  if (autodiff::mutation::isMade("cpu-shift:amounts wrap"))
+    return shifted;
   Value fits =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, amount, limit);
   return arith::SelectOp::create(b, loc, fits, shifted,
@@ -128,6 +138,10 @@ static Value lowerFloatToInt(OpBuilder &b, Operation *op, Value x) {
   Type computed = type.getIntOrFloatBitWidth() < 32 ? b.getI32Type() : type;
   auto from = cast<FloatType>(x.getType());
   x = convertFloat(b, loc, x, from, getComputeType(from));
+  if (autodiff::mutation::isMade(
+          "cpu-convert:floats beyond an integer's range"))
+    return isSigned ? arith::FPToSIOp::create(b, loc, type, x).getResult()
+                    : arith::FPToUIOp::create(b, loc, type, x).getResult();
   StringRef name = isSigned ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
   Value result = LLVM::CallIntrinsicOp::create(
                      b, loc, computed, b.getStringAttr(name), ValueRange{x})
@@ -141,10 +155,12 @@ static Value lowerIntToFloat(OpBuilder &b, Operation *op, Value x) {
   Location loc = op->getLoc();
   auto to = cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
   // Enough bits for the second rounding to be right after the first one.
-  FloatType computed =
-      to.getWidth() < 32 && x.getType().getIntOrFloatBitWidth() > 16
-          ? FloatType(Float64Type::get(b.getContext()))
-          : getComputeType(to);
+  FloatType computed = to.getWidth() < 32 &&
+                               x.getType().getIntOrFloatBitWidth() > 16 &&
+                               !autodiff::mutation::isMade(
+                                   "cpu-convert:integers are rounded twice")
+                           ? FloatType(Float64Type::get(b.getContext()))
+                           : getComputeType(to);
   Value result;
   if (isa<arith::SIToFPOp>(op))
     result = arith::SIToFPOp::create(b, loc, computed, x);
@@ -276,7 +292,9 @@ Value Lowering::lowerScalar(OpBuilder &b, Operation *op, ValueRange operands) {
       })
       .Case([&](math::FmaOp) {
         FloatType type = floatOf(op->getResult(0));
-        return type == getComputeType(type)
+        return type == getComputeType(type) ||
+                       autodiff::mutation::isMade(
+                           "cpu-fma:narrow ones are rounded twice")
                    ? cloneScalar(*this, b, op, operands)
                    : multiplyAddNarrow(b, loc, operands, type);
       })

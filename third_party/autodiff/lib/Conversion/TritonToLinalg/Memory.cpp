@@ -7,6 +7,7 @@
 
 #include "Lowering.h"
 #include "Numerics.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Support/DebugStringHelper.h"
@@ -51,9 +52,10 @@ static Value guardedLoad(OpBuilder &b, Lowering &lowering, tt::LoadOp op,
                          llvm::function_ref<Value(OpBuilder &)> makeAddress) {
   Location loc = op.getLoc();
   Type type = getElementTypeOrSelf(op.getResult().getType());
-  if (!mask)
+  if (!mask ||
+      autodiff::mutation::isMade("cpu-load:lanes that a mask leaves out"))
     return loadValue(b, loc, type, makeAddress(b), op.getIsVolatile());
-  if (!other)
+  if (!other || autodiff::mutation::isMade("cpu-load:nothing in their place"))
     other = lowering.getPoison(b, loc, getScalarType(type));
   auto branch = scf::IfOp::create(
       b, loc, mask,
@@ -105,7 +107,8 @@ void Lowering::lowerStore(tt::StoreOp op) {
     Element element(*this, b);
     Value value = element.get(op.getValue(), indices);
     Value address = element.getAddress(op.getPtr(), indices);
-    if (!op.getMask())
+    if (!op.getMask() ||
+        autodiff::mutation::isMade("cpu-store:lanes that a mask leaves out"))
       return storeValue(b, loc, value, address);
     Value mask = element.get(op.getMask(), indices);
     scf::IfOp::create(b, loc, mask, [&](OpBuilder &b, Location loc) {
@@ -151,7 +154,9 @@ static LLVM::AtomicBinOp getBinOp(tt::RMWOp op) {
   case tt::RMWOp::MIN:
     return LLVM::AtomicBinOp::min;
   case tt::RMWOp::UMAX:
-    return LLVM::AtomicBinOp::umax;
+    return autodiff::mutation::isMade("cpu-atomic:a sign that is none")
+               ? LLVM::AtomicBinOp::max
+               : LLVM::AtomicBinOp::umax;
   case tt::RMWOp::UMIN:
     return LLVM::AtomicBinOp::umin;
   case tt::RMWOp::XCHG:
@@ -172,7 +177,8 @@ void Lowering::lowerAtomic(
   auto lane = [&](OpBuilder &b, ArrayRef<Value> indices) -> Value {
     Element element(*this, b);
     Value address = element.getAddress(ptr, indices);
-    if (!mask)
+    if (!mask ||
+        autodiff::mutation::isMade("cpu-atomic:lanes that a mask leaves out"))
       return body(b, address, element, indices);
     Value isOn = element.get(mask, indices);
     Value off = getPoison(b, loc, type);

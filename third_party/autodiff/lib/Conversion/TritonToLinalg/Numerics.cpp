@@ -7,6 +7,7 @@
 
 #include "Numerics.h"
 
+#include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -14,7 +15,6 @@
 #include "llvm/ADT/APFloat.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -78,6 +78,8 @@ struct Bits {
 /// one rounding: an inexact result gets an odd last bit.
 static Value truncToOdd(Bits &k, Value value, FloatType to) {
   Value narrow = arith::TruncFOp::create(k.b, to, value);
+  if (mutation::isMade("cpu-convert:doubles are rounded twice"))
+    return narrow;
   Value back = arith::ExtFOp::create(k.b, value.getType(), narrow);
   Value bits = k.bits(narrow);
   Value one = k.constant(bits, 1);
@@ -98,9 +100,14 @@ static Value truncToHalf(Bits &k, Value value, FloatType to) {
   Value bits = k.bits(value);
   Value isNan = k.compare(arith::CmpFPredicate::UNO, value, value);
   Value last = k.andi(k.shr(bits, 16), k.constant(bits, 1));
+  if (mutation::isMade("cpu-convert:ties away from zero"))
+    last = k.constant(bits, 1);
   Value rounded = k.add(k.add(bits, k.constant(bits, 0x7fff)), last);
   Value quiet = k.ori(bits, k.constant(bits, 0x400000));
-  Value upper = k.shr(k.select(isNan, quiet, rounded), 16);
+  Value upper = k.shr(mutation::isMade("cpu-convert:NaN is rounded")
+                          ? rounded
+                          : k.select(isNan, quiet, rounded),
+                      16);
   return k.bitcast(to, k.trunc(k.b.getI16Type(), upper));
 }
 
@@ -110,12 +117,8 @@ static Value undoRoundingUp(Bits &k, Value original, Value rounded,
   Value bits = k.bits(rounded);
   Value larger =
       k.compare(arith::CmpFPredicate::OGT, k.abs(widened), k.abs(original));
-  Value isInfinite = k.compare(
-      arith::CmpFPredicate::OEQ, k.abs(original),
-      k.real(original.getType(), std::numeric_limits<double>::infinity()));
   Value smaller = k.sub(bits, k.constant(bits, 1));
-  Value fixed = k.select(larger, smaller, bits);
-  return k.bitcast(rounded.getType(), k.select(isInfinite, bits, fixed));
+  return k.bitcast(rounded.getType(), k.select(larger, smaller, bits));
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,12 +214,15 @@ static Value truncToFloat8(Bits &k, Value value, FloatType to,
 
   Value isSmall = k.compare(arith::CmpFPredicate::OLT, positive,
                             k.real(f32, std::ldexp(1.0, 1 - format.bias)));
-  Value result = k.select(isSmall, subnormal, normal);
+  Value result = mutation::isMade("cpu-float8:none is subnormal")
+                     ? normal
+                     : k.select(isSmall, subnormal, normal);
   // Saturates, as conversions on GPUs do. Infinity and NaN stay if the format
   // has them.
   Value largest = k.constant(i32, format.largest);
   Value tooLarge = k.compare(arith::CmpIPredicate::sgt, result, largest);
-  result = k.select(tooLarge, largest, result);
+  if (!mutation::isMade("cpu-float8:the largest wraps"))
+    result = k.select(tooLarge, largest, result);
   if (format.hasInfinity) {
     Value isInfinite = k.compare(arith::CmpIPredicate::eq, magnitude,
                                  k.constant(i32, 0x7f800000));
@@ -225,7 +231,8 @@ static Value truncToFloat8(Bits &k, Value value, FloatType to,
   Value isNan = k.compare(arith::CmpIPredicate::ugt, magnitude,
                           k.constant(i32, 0x7f800000));
   result = k.select(isNan, k.constant(i32, format.nan), result);
-  if (format.isUnsignedZero) {
+  if (format.isUnsignedZero &&
+      !mutation::isMade("cpu-float8:a negative zero")) {
     Value isZero =
         k.compare(arith::CmpIPredicate::eq, result, k.constant(i32, 0));
     sign = k.select(isZero, k.constant(i32, 0), sign);
@@ -277,13 +284,17 @@ Value cpu::selectNumber(OpBuilder &b, Location loc, bool isMax, Value x,
   Value wins = k.compare(
       isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);
   Value alone = k.compare(arith::CmpFPredicate::UNO, y, y);
-  return k.select(k.ori(wins, alone), x, y);
+  return k.select(
+      mutation::isMade("cpu-maximum:NaN stays") ? wins : k.ori(wins, alone), x,
+      y);
 }
 
 Value cpu::selectOrdered(OpBuilder &b, Location loc, bool isMax, Value x,
                          Value y) {
   Bits k{ImplicitLocOpBuilder(loc, b)};
   Value chosen = selectNumber(b, loc, isMax, x, y);
+  if (mutation::isMade("cpu-maximum:of two zeros the second"))
+    return chosen;
   // Equal floats with different bits are zeros.
   Value areEqual = k.compare(arith::CmpFPredicate::OEQ, x, y);
   Value both =
@@ -308,7 +319,10 @@ Value cpu::encodeOrder(OpBuilder &b, Location loc, Value value,
   APInt bound = nanIsLargest ? APInt::getSignedMaxValue(width)
                              : APInt::getSignedMinValue(width);
   Value nan = k.constant(key, bound.getSExtValue());
-  Value isNan = k.compare(arith::CmpFPredicate::UNO, value, value);
+  auto type = cast<FloatType>(value.getType());
+  // There is no arithmetic of bf16: see IntegerBFloats.cpp.
+  Value wide = convertFloat(b, loc, value, type, getComputeType(type));
+  Value isNan = k.compare(arith::CmpFPredicate::UNO, wide, wide);
   return k.select(isNan, nan, key);
 }
 

@@ -9,6 +9,7 @@
 
 #include "Placement.h"
 #include "Lowering.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -38,7 +39,8 @@ bool Placement::isElementwise(Operation *op) {
           tt::IntToPtrOp, tt::PtrToIntOp>(op))
     return true;
   if (auto external = dyn_cast<tt::ExternElementwiseOp>(op))
-    return external.getPure();
+    return external.getPure() ||
+           autodiff::mutation::isMade("cpu-placement:effects once per use");
   if (auto assembly = dyn_cast<tt::ElementwiseInlineAsmOp>(op))
     return assembly->getNumResults() == 1 && assembly->getNumOperands() > 0;
   return op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0 &&
@@ -215,7 +217,9 @@ int Placement::getCost(Value tile) {
 }
 
 bool Placement::canDefer(tt::LoadOp load, const Uses &uses) {
-  if (load.getIsVolatile() || uses.roots.size() != 1 || uses.repeated)
+  if ((load.getIsVolatile() &&
+       !autodiff::mutation::isMade("cpu-placement:volatile loads anywhere")) ||
+      uses.roots.size() != 1 || uses.repeated)
     return false;
   Operation *root = *uses.roots.begin();
   if (root->getBlock() != load->getBlock() ||
@@ -223,7 +227,8 @@ bool Placement::canDefer(tt::LoadOp load, const Uses &uses) {
     return false;
   // Other loads in between are harmless; any other effect may be a write.
   for (Operation *op = load->getNextNode(); op != root; op = op->getNextNode())
-    if (!isMemoryEffectFree(op) && !isa<tt::LoadOp>(op))
+    if (!isMemoryEffectFree(op) && !isa<tt::LoadOp>(op) &&
+        !autodiff::mutation::isMade("cpu-placement:loads behind stores"))
       return false;
   return true;
 }

@@ -13,6 +13,7 @@
 
 #include "Lowering.h"
 #include "Numerics.h"
+#include "autodiff/Support/Mutation.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -65,8 +66,11 @@ public:
       values[0] =
           convertFloat(b, op.getLoc(), values[0], real, getComputeType(real));
     else if (kind != Kind::Region)
-      values[0] = encodeOrder(b, op.getLoc(), values[0],
-                              (kind == Kind::Max) == propagates);
+      values[0] =
+          encodeOrder(b, op.getLoc(), values[0],
+                      (kind == Kind::Max) ==
+                          (propagates && !autodiff::mutation::isMade(
+                                             "cpu-reduce:NaN is left out")));
     return values;
   }
 
@@ -302,7 +306,8 @@ void Lowering::lowerScan(tt::ScanOp op) {
     Value end = arith::ConstantIndexOp::create(b, loc, size);
     Value last = arith::ConstantIndexOp::create(b, loc, size - 1);
     auto indicesOf = [&](OpBuilder &b, Value position) {
-      if (op.getReverse())
+      if (op.getReverse() &&
+          !autodiff::mutation::isMade("cpu-scan:in forward order"))
         position = arith::SubIOp::create(b, loc, last, position);
       return insertIndex(outer, axis, position);
     };
@@ -383,7 +388,8 @@ void Lowering::lowerHistogram(tt::HistogramOp op) {
         // Values without a bin are not counted.
         Value counts = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                              bin, count);
-        if (op.getMask())
+        if (op.getMask() && !autodiff::mutation::isMade(
+                                "cpu-histogram:lanes that a mask leaves out"))
           counts = arith::AndIOp::create(b, loc, counts,
                                          element.get(op.getMask(), position));
         bin = arith::SelectOp::create(b, loc, counts, bin,
