@@ -23,6 +23,7 @@ from triton.backends.autodiff import (
     graph_kernels,
     graph_operator,
     lost_sums,
+    miscompiled,
     uniform_operands,
 )
 from triton.backends.autodiff.assembler import assembled
@@ -207,6 +208,8 @@ def _as_on(monkeypatch, capability):
 def test_modules_know_which_tritons_are_right(capability, tmp_path, monkeypatch, device):
     if device != "cpu" and capability != (9, 0):
         pytest.skip("the GPU is what it is")
+    if device != "cpu" and miscompiled.AFFECTED:
+        pytest.skip("what is mended after this Triton is not exported")
     _as_on(monkeypatch, capability)
     x, w = (_square(device, 16, 16).requires_grad_() for _ in range(2))
     op = differentiated(dp.stored_kernel, dp.stored)
