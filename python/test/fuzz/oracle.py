@@ -58,8 +58,10 @@ class Subject:
     def verdict(self) -> Verdict:
         """Check at a random point, and at others if nothing can be said there."""
         verdict = Verdict("discarded")
+        first = self.seed
         for attempt in range(POINTS):
-            check, verdict = self.in_float64(self.seed + 7919 * attempt)
+            self.seed = first + 7919 * attempt
+            check, verdict = self.in_float64(self.seed)
             if verdict.status != "discarded":
                 break
         if verdict.status != "passed" or self.types is None:

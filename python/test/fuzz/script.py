@@ -46,9 +46,9 @@ def placed(x):
     return place.copy_(x)
 
 
-def gradients(values, upstream, **options):
+def gradients(values, upstream, request=REQUEST, **options):
     leaves = {n: x.requires_grad_(n in WANTED) for n, x in values.items()}
-    op = autodiff(KERNEL, lambda k, *given: STUB(k, *given, **options), backward=REQUEST)
+    op = autodiff(KERNEL, lambda k, *given: STUB(k, *given, **options), backward=request)
     pairs = [(y, g.to(y)) for y, g in zip(op(*leaves.values()), upstream) if y.requires_grad]
     ys, gs = zip(*((y, g.masked_fill(y.detach().isnan(), float("nan"))) for y, g in pairs))
     wanted = [leaves[n] for n in WANTED]
@@ -106,7 +106,7 @@ with on_cpu():
 device = "DEVICE" if torch.cuda.is_available() else "cpu"
 values = {n: x.detach().to(device, TYPES[OF[n]]) for n, x in double.items()}
 with on_cpu() if device == "cpu" else contextlib.nullcontext():
-    found = gradients(values, upstream, **TYPES)
+    found = gradients(values, upstream, request=None, **TYPES)
 for name, gradient in found.items():
     right, gradient = truth[name], gradient.double().cpu()
     print(f"{name}: off by {(gradient - right).norm() / right.norm():.3g} of its size")

@@ -97,6 +97,7 @@ def answer(requests: list[dict], folder: Path):
             "reason": verdict.reason,
             "vanishes": verdict.vanishes,
             "poison": verdict.poison,
+            "point": subject.seed,
             "features": subject.program.features,
             "schedules": verdict.schedules,
             "seconds": round(time.process_time() - begin, 2),

@@ -365,6 +365,7 @@ LEFT_OUT = {
     "moved summand": _product(before="".join(f"mov.b64 %c{i}, %x;" for i in range(4))),
     "shorter sums": _product("%a0, %a1", "%x", operation=_PREFIX.replace("k16", "k4")),
     "a": _product("%x, %x", "%b0", operation=_PREFIX.replace("k16", "k4")),
+    "a sum": _product(b=_ALIKE, before="add.f64 %x, %x, 0d0000000000000000;"),
 }
 
 
@@ -394,14 +395,16 @@ def test_products_that_are_left_out(assemble, product, monkeypatch):
 
 OWN = {
     "from shared memory": "ld.shared.b64 %z, [%r5]; " + _product(b="%z, %z, %z, %z"),
-    "a sum": "add.f64 %z, %x, %x; " + _product(b="%z, %z, %z, %z"),
+    "a sum": "ld.shared.b64 %z, [%r5]; add.f64 %z, %z, %x; " + _product(b="%z, %z, %z, %z"),
     "zeros": "mov.b64 %z, 0; " + _product(c="%z, %z, %z, %z"),
 }
 
 
 @pytest.mark.parametrize("product", OWN.values(), ids=OWN)
 def test_products_that_are_right_stay(assemble, product, recwarn):
-    loads = "".join(f"ld.shared.b64 %{x}{i}, [%r5+{8 * i}]; " for x in "ab" for i in range(4))
+    loads = "mov.u32 %r5, %tid.x; " + "".join(
+        f"ld.shared.b64 %{x}{i}, [%r5+{8 * i}]; " for x in "ab" for i in range(4)
+    )
     kernel = assemble(_UNIFORM.format(product=loads + product))
     code = kernel.kernel
     assert uniform_operands.products(code) == 1

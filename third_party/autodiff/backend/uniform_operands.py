@@ -12,9 +12,9 @@ but 0 (13.4 ends with an error). What reads the result gets what its registers h
 Whether it does depends on what else is done with the number. Triton takes products of this size up
 to 3.7. Later versions take smaller ones (8x8x4), which stay.
 
-Arithmetic in float64 has no uniform form, either: a sum is never in uniform registers. So, where a
-number of an operand might be, zero is added to it. It comes of the thread's number, so that ptxas
-cannot leave it out: -0·n, since x + -0 is x for each x.
+So, unless a number of an operand depends on the thread's number, zero is added to it. The zero
+comes of that number, so that ptxas cannot leave it out: -0·n, since x + -0 is x for each x. (What
+has no uniform instruction, such as a sum in float64, may be moved to a uniform register, too.)
 """
 
 from __future__ import annotations
@@ -27,37 +27,41 @@ from .assembler import assembled, replaced
 from .double_products import PRODUCT, product_instructions, registers_of
 
 _REGISTER = re.compile(r"%\w+")
-# What writes registers of 64 bits, and what it writes.
+# What an instruction writes, and what it reads.
 _WRITES = re.compile(
     r"(?<![\w.%])(?P<operation>[a-z]\w*(?:\.\w+)+)\s+(?P<results>\{[^}]*\}|%\w+)\s*,(?P<rest>[^;]*);"
 )
-# Whose results are no uniform registers: matrix products, arithmetic in float64, and loads from
-# addresses that threads do not share.
-_OWN = re.compile(r"mma\.|ld\.shared|(?:add|sub|mul|fma|div|rcp|sqrt|rsqrt)\.(?:\w+\.)*f64")
+# What differs between the threads of a warp, and what is the same for them, whatever it comes of.
+_THREAD = {"%tid", "%laneid"}
+_SAME = re.compile(r"(?:redux|vote|match|activemask)\.")
 _ZERO = {"0", "0x0", "0d0000000000000000"}
 
 
 def _shared_by_threads(ptx: str) -> set[str]:
     """Return the registers that may hold the same in all threads, other than zero.
 
-    A register is known by its name: each of its values counts. Results of products do not, which
-    are written to the registers of summands.
+    A register is known by its name: it is a thread's own if each of its values is computed from
+    what is a thread's own. Results of products are, which are written to registers of summands.
     """
-    shared, moves = set(), {}
+    writes = []
     for found in _WRITES.finditer(ptx):
         operation, rest = found["operation"], found["rest"].strip()
-        results = set(registers_of(found["results"]))
-        is_move = operation.startswith("mov.")
-        if is_move and _REGISTER.fullmatch(rest):
-            moves.setdefault(rest, set()).update(results)
-        elif not (is_move and rest in _ZERO or _OWN.match(operation)):
-            shared |= results
-    left = list(shared)
-    while left:
-        moved = moves.get(left.pop(), set()) - shared
-        shared |= moved
-        left += moved
-    return shared
+        is_own = operation.startswith("mma.") or (operation.startswith("mov.") and rest in _ZERO)
+        if not is_own:
+            sources = set() if _SAME.match(operation) else set(_REGISTER.findall(rest))
+            writes.append((set(registers_of(found["results"])), sources))
+    # At first, what a loop hands on to itself counts as a thread's own.
+    own = _THREAD.union(*(results for results, _ in writes))
+    own |= {r for product in PRODUCT.finditer(ptx) for r in registers_of(product["results"])}
+    shared: set[str] = set()
+    while True:
+        known = len(shared)
+        for results, sources in writes:
+            if not sources & own:
+                own -= results
+                shared |= results
+        if len(shared) == known:
+            return shared
 
 
 def _with_own_operands(ptx: str) -> str:
