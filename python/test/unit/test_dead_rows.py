@@ -3,6 +3,7 @@
 import pytest
 import torch
 from gradients import assert_close, assert_gradients_close, differentiated, random_tensor
+from kernels import dead_results
 from kernels.dead_rows import (
     biased,
     biased_kernel,
@@ -132,3 +133,21 @@ def test_counts_beside_values(device, scan):
     y = op(x, 0, scan)
     (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
     assert not gradient.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("how", ["reduce", "scan", "reversed", "map"])
+@pytest.mark.parametrize("n", [0, 5, 16])
+def test_results_that_are_not_stored(device, how, n, dtype):
+    """What only they are computed from may be anything, and reaches no other one's gradient."""
+    op = differentiated(dead_results.pairs_kernel, dead_results.pairs)
+    a = (1 + random_tensor(16, 16, device=device, dtype=dtype).detach() / 8).requires_grad_()
+    b = (2 + torch.rand(16, 16, device=device, dtype=dtype)).requires_grad_()
+    assert_gradients_close(op, dead_results.pairs_reference, (a, b, n, how), roundings=64)
+    upstream = [torch.randn_like(y) for y in op(a, b, n, how)]
+    right = torch.autograd.grad(op(a, b, n, how), (a, b), upstream)
+    with torch.no_grad():
+        b[n:] = torch.tensor([float("nan"), float("inf")] * 8, dtype=dtype, device=device)
+    found = torch.autograd.grad(op(a, b, n, how), (a, b), upstream)
+    for one, other in zip(found, right, strict=True):
+        torch.testing.assert_close(one, other)

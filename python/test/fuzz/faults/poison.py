@@ -303,6 +303,24 @@ FOUND = {
             y1=4,
         ),
     ),
+    "a result that is not stored": Fault(
+        "what one result of a reduction is computed from reached the gradient of another one",
+        (),
+        written(
+            """
+            i = tl.arange(0, 4)
+            v1, v2 = tl.load(x1 + i), tl.load(x2 + i)
+            v3, v4 = tl.reduce((v1, v2), 0, c.linear_recurrence)
+            tl.store(y1, v3)
+            tl.store(y2, v4, mask=n > 0)
+            """,
+            n=0,
+            x1=4,
+            x2=4,
+            y1=1,
+            y2=1,
+        ),
+    ),
     "one element": Fault(
         "what is combined with nothing reached the gradient of others",
         (),

@@ -24,18 +24,19 @@ constexpr unsigned kMostRounds = 64;
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
                      ArrayRef<unsigned> repeated, Effects effects)
     : LiveLanes(kernel, activity, FinalStores(kernel, repeated), ValueRange(),
-                effects) {}
+                {}, effects) {}
 
 LiveLanes::LiveLanes(triton::FuncOp function, const Activity &activity,
-                     ValueRange outputs)
-    : LiveLanes(function, activity, FinalStores(function, {}), outputs,
+                     ValueRange outputs, ArrayRef<Value> masks)
+    : LiveLanes(function, activity, FinalStores(function, {}), outputs, masks,
                 Effects::Differentiable) {}
 
 LiveLanes::LiveLanes(triton::FuncOp kernel, const Activity &activity,
-                     FinalStores final, ValueRange outputs, Effects effects)
+                     FinalStores final, ValueRange outputs,
+                     ArrayRef<Value> masks, Effects effects)
     : activity(activity), effects(effects), final(std::move(final)) {
   do
-    solve(kernel, outputs);
+    solve(kernel, outputs, masks);
   while (findOverwritten(kernel));
 }
 
@@ -57,10 +58,13 @@ const Lanes *LiveLanes::ifDecisionsCount(const Lanes *lanes) {
 }
 
 /// Propagates lanes from outputs until nothing changes.
-void LiveLanes::solve(triton::FuncOp kernel, ValueRange outputs) {
+void LiveLanes::solve(triton::FuncOp kernel, ValueRange outputs,
+                      ArrayRef<Value> masks) {
   live.clear();
-  for (Value output : outputs)
-    live[output] = algebra.all();
+  for (auto [output, mask] : llvm::zip_equal(outputs, masks)) {
+    const Lanes *lanes = mask ? algebra.where(mask) : algebra.all();
+    live[output] = algebra.either(of(output), lanes);
+  }
   unsigned rounds = 0;
   do {
     changed = false;

@@ -186,6 +186,23 @@ LiveMask mlir::autodiff::emitLanes(Adjoint &adjoint, const Lanes *lanes,
                          : Emitter{adjoint}.emit(lanes, type);
 }
 
+SmallVector<Value> mlir::autodiff::emitLanesOfResults(Adjoint &adjoint,
+                                                      Operation *op) {
+  SmallVector<const Lanes *> lanes;
+  for (Value result : op->getResults())
+    if (adjoint.get(result))
+      lanes.push_back(adjoint.lanes.of(result));
+  if (lanes.empty() || llvm::all_equal(lanes) ||
+      mutation::isMade("lanes:of results together"))
+    return {};
+  return llvm::map_to_vector(op->getResults(), [&](Value result) -> Value {
+    if (!adjoint.get(result))
+      return {};
+    return emitLanes(adjoint, adjoint.lanes.of(result), result.getType())
+        .condition;
+  });
+}
+
 Value mlir::autodiff::findNonZero(OpBuilder &b, Location loc,
                                   ValueRange cotangents) {
   Value found;

@@ -35,7 +35,8 @@ static LogicalResult pullBack(triton::MapElementwiseOp op, Adjoint &adjoint) {
     wanted[index] = adjoint.isActive(source);
   SmallVector<Value> arguments = llvm::map_to_vector(
       op.getSrcs(), [&](Value source) { return adjoint.primal(source); });
-  auto derivatives = function->pullBack(adjoint, arguments, cotangents, wanted);
+  auto derivatives = function->pullBack(adjoint, arguments, cotangents, wanted,
+                                        emitLanesOfResults(adjoint, op));
   if (failed(derivatives))
     return failure();
   Factors factors(adjoint);

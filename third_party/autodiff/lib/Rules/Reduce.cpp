@@ -73,6 +73,10 @@ public:
   LogicalResult run();
 
 private:
+  SmallVector<Value> findMemberMasks(const TileFunction &combine,
+                                     ArrayRef<Value> masks,
+                                     ArrayRef<Value> cotangents);
+
   Adjoint &adjoint;
 };
 } // namespace
@@ -179,6 +183,34 @@ Value Reduction::push(const Share &share, Value tangent, unsigned index) {
   return share.ties ? sum / sum.like(share.ties) : sum;
 }
 
+/// Where a member of an element has a cotangent, given the masks of those of
+/// results: where one has that depends on it.
+SmallVector<Value>
+GeneralReversal::findMemberMasks(const TileFunction &combine,
+                                 ArrayRef<Value> masks,
+                                 ArrayRef<Value> cotangents) {
+  SmallVector<Value> found;
+  for (unsigned member = 0; member < masks.size(); ++member) {
+    llvm::BitVector varied(2 * count);
+    varied.set(member + count);
+    llvm::BitVector results = combine.findVaried(varied);
+    // The last element is a result itself.
+    results.set(member);
+    Value any;
+    for (unsigned result : results.set_bits()) {
+      if (!cotangents[result])
+        continue;
+      any = !masks[result] ? Value()
+            : any ? Value(arith::OrIOp::create(b, loc, any, masks[result]))
+                  : masks[result];
+      if (!any)
+        break;
+    }
+    found.push_back(any);
+  }
+  return found;
+}
+
 LogicalResult GeneralReversal::run() {
   ArrayRef<int64_t> shape = typeOf(0).getShape();
   FailureOr<TileFunction> combine =
@@ -232,14 +264,21 @@ LogicalResult GeneralReversal::run() {
   };
   SmallVector<Value> outer = before;
   outer.append(rest);
-  auto ofOuter = combine->pullBack(adjoint, outer, cotangents, varied);
+  // Where a result has no cotangent, its operands may be anything: they must
+  // not reach what others have.
+  SmallVector<Value> masks = emitLanesOfResults(adjoint, op);
+  for (auto [index, mask] : llvm::enumerate(masks))
+    if (mask)
+      mask = repeat(mask, index);
+  auto ofOuter = combine->pullBack(adjoint, outer, cotangents, varied, masks);
   if (failed(ofOuter))
     return failure();
   SmallVector<Value> ofRest(count);
   for (unsigned index : members.set_bits())
     ofRest[index] =
         atEdge(isFirst, cotangents[index], (*ofOuter)[index + count], index);
-  auto ofPair = combine->pullBack(adjoint, pair, ofRest, wanted);
+  auto ofPair = combine->pullBack(adjoint, pair, ofRest, wanted,
+                                  findMemberMasks(*combine, masks, cotangents));
   if (failed(ofPair))
     return failure();
   Factors factors(adjoint);

@@ -62,9 +62,11 @@ private:
   llvm::BitVector findMembers(const TileFunction &combine);
   LogicalResult findJacobian(const TileFunction &combine, ValueRange arguments,
                              const llvm::BitVector &varied);
+  SmallVector<llvm::BitVector> findFilled();
   SmallVector<Value> solve();
   LogicalResult runGeneral();
   LiveMask findLive();
+  SmallVector<Value> findLiveMembers(LiveMask live);
   Value onlyLive(Value value, LiveMask mask, const Factors &factors);
 
   triton::ScanOp op;
@@ -143,6 +145,34 @@ LiveMask ScanReversal::findLive() {
   return mask;
 }
 
+/// The same for each member of the state, if some results have no cotangent in
+/// lanes where others have: a member is live where a result is that depends on
+/// it, at that place or at a later one. Empty if all are `live` alike.
+SmallVector<Value> ScanReversal::findLiveMembers(LiveMask live) {
+  SmallVector<Value> results = emitLanesOfResults(adjoint, op);
+  if (results.empty())
+    return {};
+  SmallVector<Value> members;
+  for (auto [member, filled] : llvm::enumerate(findFilled())) {
+    filled.set(member);
+    Value any;
+    for (unsigned other : filled.set_bits()) {
+      if (!cotangents[state[other]])
+        continue;
+      Value mask = results[state[other]];
+      any = !mask ? Value()
+            : any ? Value(arith::OrIOp::create(b, loc, any, mask))
+                  : mask;
+      if (!any)
+        break;
+    }
+    if (any)
+      any = findLiveFrom(b, loc, any, op.getAxis(), op.getReverse());
+    members.push_back(bothHold(b, loc, any, live.condition));
+  }
+  return members;
+}
+
 /// A derivative of ∘, the factor of s̄, set to zero where s̄ is zero.
 Value ScanReversal::onlyLive(Value value, LiveMask mask,
                              const Factors &factors) {
@@ -151,12 +181,9 @@ Value ScanReversal::onlyLive(Value value, LiveMask mask,
   return autodiff::onlyLive(Tile(b, loc, value), {}, mask);
 }
 
-/// w for each member of the state, by a scan over affine maps.
-SmallVector<Value> ScanReversal::solve() {
+/// The entries that products of Aᵀ can have: the transitive closure.
+SmallVector<llvm::BitVector> ScanReversal::findFilled() {
   unsigned size = state.size();
-  if (size == 0)
-    return {};
-  // The entries that products of Aᵀ can have: the transitive closure.
   SmallVector<llvm::BitVector> filled(size, llvm::BitVector(size));
   for (unsigned j = 0; j < size; ++j)
     for (unsigned r = 0; r < size; ++r)
@@ -165,7 +192,15 @@ SmallVector<Value> ScanReversal::solve() {
     for (unsigned j = 0; j < size; ++j)
       if (filled[j][k])
         filled[j] |= filled[k];
+  return filled;
+}
 
+/// w for each member of the state, by a scan over affine maps.
+SmallVector<Value> ScanReversal::solve() {
+  unsigned size = state.size();
+  if (size == 0)
+    return {};
+  SmallVector<llvm::BitVector> filled = findFilled();
   Value zero = constantOf(b, loc, type.clone(element()), 0.0);
   auto orZero = [](Value value, Value zero) { return value ? value : zero; };
   SmallVector<Value> tiles;
@@ -240,12 +275,14 @@ LogicalResult ScanReversal::runGeneral() {
   if (failed(findJacobian(*combine, arguments, findMembers(*combine))))
     return failure();
   LiveMask live = findLive();
+  SmallVector<Value> members = findLiveMembers(live);
   Factors factors(adjoint);
   for (Value primal : llvm::concat<Value>(op.getSrcs(), op.getResult()))
     factors.add(adjoint.primal(primal), primal);
   for (SmallVector<Value> &row : transposed)
-    for (Value &entry : row)
-      entry = onlyLive(entry, live, factors);
+    for (auto [number, entry] : llvm::enumerate(row))
+      entry = onlyLive(
+          entry, members.empty() ? live : LiveMask{members[number]}, factors);
 
   SmallVector<Value> totals = cotangents;
   for (auto [member, w] : llvm::zip(state, next(solve()))) {
@@ -257,7 +294,10 @@ LogicalResult ScanReversal::runGeneral() {
   llvm::BitVector wanted(2 * count);
   for (auto [index, source] : llvm::enumerate(op.getSrcs()))
     wanted[index + count] = adjoint.isActive(source);
-  auto through = combine->pullBack(adjoint, arguments, totals, wanted);
+  SmallVector<Value> masks(members.empty() ? 0 : count);
+  for (auto [member, mask] : llvm::zip(state, members))
+    masks[member] = mask;
+  auto through = combine->pullBack(adjoint, arguments, totals, wanted, masks);
   if (failed(through))
     return failure();
   for (Value total : totals)

@@ -11,6 +11,7 @@
 #include "autodiff/Support/UserName.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -216,22 +217,35 @@ TileFunction::push(Tangents &outer, ValueRange arguments,
   return pairs;
 }
 
-FailureOr<SmallVector<Value>>
-TileFunction::pullBack(Adjoint &adjoint, ValueRange arguments,
-                       ArrayRef<Value> cotangents,
-                       const llvm::BitVector &wanted) const {
-  SmallVector<Value> independent, dependent;
+FailureOr<SmallVector<Value>> TileFunction::pullBack(
+    Adjoint &adjoint, ValueRange arguments, ArrayRef<Value> cotangents,
+    const llvm::BitVector &wanted, ArrayRef<Value> masks) const {
+  SmallVector<Value> independent, dependent, conditions;
+  IRMapping outside;
+  bind(adjoint, arguments, outside);
+  unsigned own = body().getNumArguments();
   for (unsigned index : wanted.set_bits())
     independent.push_back(body().getArgument(index));
-  for (auto [result, cotangent] :
-       llvm::zip_equal(body().getTerminator()->getOperands(), cotangents))
-    if (cotangent)
-      dependent.push_back(result);
+  for (auto [number, result] :
+       llvm::enumerate(body().getTerminator()->getOperands())) {
+    if (!cotangents[number])
+      continue;
+    dependent.push_back(result);
+    Value mask = masks.empty() ? Value() : masks[number];
+    // A condition is a value of the function.
+    conditions.push_back(
+        mask ? Value(body().addArgument(mask.getType(), mask.getLoc()))
+             : Value());
+    if (mask)
+      outside.map(conditions.back(), mask);
+  }
+  llvm::scope_exit withoutMasks(
+      [&] { body().eraseArguments(own, body().getNumArguments() - own); });
   Activity activity(function.get(), independent, dependent);
-  LiveLanes lanes(function.get(), activity, dependent);
+  LiveLanes lanes(function.get(), activity, dependent, conditions);
   Adjoint inner(adjoint.builder, activity, lanes, adjoint.loc(), /*tapes=*/0,
                 adjoint.assumed);
-  bind(adjoint, arguments, inner.primals);
+  inner.primals = outside;
   inner.recompute(body());
   for (auto [result, cotangent] :
        llvm::zip_equal(body().getTerminator()->getOperands(), cotangents))

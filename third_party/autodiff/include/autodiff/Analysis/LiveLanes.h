@@ -112,9 +112,10 @@ public:
   LiveLanes(triton::FuncOp kernel, const Activity &activity,
             ArrayRef<unsigned> repeated,
             Effects effects = Effects::Differentiable);
-  /// Analyses a function with these `outputs`.
+  /// Analyses a function with these `outputs`. Each is live where its mask
+  /// holds, an argument of the function; null is everywhere.
   LiveLanes(triton::FuncOp function, const Activity &activity,
-            ValueRange outputs);
+            ValueRange outputs, ArrayRef<Value> masks);
 
   /// The live lanes of `value`, or a superset (see `isUnsure`).
   const Lanes *of(Value value);
@@ -134,8 +135,8 @@ public:
 
 private:
   LiveLanes(triton::FuncOp kernel, const Activity &activity, FinalStores final,
-            ValueRange outputs, Effects effects);
-  void solve(triton::FuncOp kernel, ValueRange outputs);
+            ValueRange outputs, ArrayRef<Value> masks, Effects effects);
+  void solve(triton::FuncOp kernel, ValueRange outputs, ArrayRef<Value> masks);
   bool findOverwritten(triton::FuncOp kernel);
   void visit(Operation *op);
   void visitLoop(scf::ForOp loop);

@@ -43,10 +43,12 @@ public:
                         ArrayRef<Value> tangents) const;
 
   /// The adjoints of the `wanted` arguments, given those of the results; null
-  /// is zero.
+  /// is zero. A cotangent is zero where its mask does not hold, whatever the
+  /// arguments are there; null is everywhere, and so is an empty list.
   FailureOr<SmallVector<Value>> pullBack(Adjoint &adjoint, ValueRange arguments,
                                          ArrayRef<Value> cotangents,
-                                         const llvm::BitVector &wanted) const;
+                                         const llvm::BitVector &wanted,
+                                         ArrayRef<Value> masks = {}) const;
 
   /// The results that depend on the `varied` arguments.
   llvm::BitVector findVaried(const llvm::BitVector &varied) const;
