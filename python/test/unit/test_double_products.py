@@ -67,6 +67,15 @@ def test_narrow_elements(device, dtype, batch):
     )
 
 
+@pytest.mark.parametrize("dtype", [*NARROW, torch.float64], ids=str)
+def test_joined_tiles(device, dtype):
+    x, w = (_square(device, 16, 16) for _ in range(2))
+    kept = (torch.randn(16, 16, device=device) * 2).to(dtype)
+    assert_gradients_close(
+        differentiated(dp.joined_kernel, dp.joined), dp.joined_truth, (x, kept, w)
+    )
+
+
 @pytest.mark.parametrize("shape", [(16, 16), (38, 9), (7, 16)], ids=str)
 def test_added_to_another(device, shape):
     x, c = _square(device, *shape), _square(device, 1)
@@ -78,15 +87,18 @@ def _texts():
     added = hopper.ttir(dp.added_kernel, [DOUBLE] * 3 + ["i32"] * 2, {"N": 16}, True)
     yield "added", added
     for dtype, type_ in NARROW.items():
+        given = [DOUBLE, type_, DOUBLE, DOUBLE]
+        yield f"joined {dtype}", hopper.ttir(dp.joined_kernel, given, {"N": 16}, True)
         for batch in (1, 2):
             constants = {"B": batch, "N": 16}
-            given = [DOUBLE, type_, DOUBLE, DOUBLE]
             yield f"{dtype} {batch}", hopper.ttir(dp.narrow_kernel, given, constants, True)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_triton_compiles(target):
-    """Before Triton 3.9, what is computed from 16 bits or fewer is no operand of a product."""
+    """Before Triton 3.9, what is computed from 16 bits or fewer, or from 32 and joined, is no
+    operand of a product.
+    """
     target = corpus.parse_target(target)
     for name, text in _texts():
         plan = hopper.plan_of(text, target)

@@ -6,12 +6,17 @@
 
 using namespace mlir;
 
-int64_t mlir::autodiff::findNarrowestLoad(Value value) {
+/// What a value is computed from, but for what blocks are handed.
+static SetVector<Operation *> findSources(Value value) {
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.omitBlockArguments = true;
   options.inclusive = true;
   (void)getBackwardSlice(value, &slice, options);
+  return slice;
+}
+
+static int64_t findNarrowestOf(const SetVector<Operation *> &slice) {
   int64_t narrowest = 64;
   for (Operation *op : slice)
     if (isa<triton::LoadOp, triton::DescriptorLoadOp>(op))
@@ -19,4 +24,14 @@ int64_t mlir::autodiff::findNarrowestLoad(Value value) {
           tile && tile.getElementType().isIntOrFloat())
         narrowest = std::min<int64_t>(narrowest, tile.getElementTypeBitWidth());
   return std::max<int64_t>(narrowest, 8);
+}
+
+int64_t mlir::autodiff::findNarrowestLoad(Value value) {
+  return findNarrowestOf(findSources(value));
+}
+
+int64_t mlir::autodiff::findLayoutWidth(Value operand) {
+  SetVector<Operation *> slice = findSources(operand);
+  bool isJoined = llvm::any_of(slice, llvm::IsaPred<triton::JoinOp>);
+  return findNarrowestOf(slice) / (isJoined ? 2 : 1);
 }

@@ -49,6 +49,8 @@ int64_t Target::getLeastSum(triton::DotOp dot) const {
   auto [bits, sum] = findInstruction(sums, dot);
   if (!isNvidia() || sum == 1)
     return sum;
+  // That `tt.join` halves this width (`findLayoutWidth`) needs no longer sums:
+  // the threads along one then have as many neighbours as it is long.
   int64_t narrowest = std::min(
       {bits, findNarrowestLoad(dot.getA()), findNarrowestLoad(dot.getB())});
   if (bits == 64)

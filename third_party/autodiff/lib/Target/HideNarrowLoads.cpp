@@ -1,13 +1,14 @@
 //===- HideNarrowLoads.cpp - Float64 products of narrow elements ----------===//
 //
-// If an operand of a product comes of elements of at most 16 bits in memory, a
-// thread gets several neighbours along the sum (`findNarrowestLoad`). Before
-// 3.9, Triton's lowering of float64 products takes one neighbour only, and
-// fails. A mask that the forward has saved as bytes is enough.
+// If an operand of a product comes of elements of at most 16 bits in memory, or
+// of at most 32 bits and of a `tt.join`, a thread gets several neighbours along
+// the sum (`findLayoutWidth`). Before 3.9, Triton's lowering of float64
+// products takes one neighbour only, and fails. A mask that the forward has
+// saved as bytes is enough.
 //
-// Triton looks for these loads through operations on elements, views and
-// broadcasts, not through reductions. So it finds none behind a reduction over
-// one element, which changes nothing.
+// Triton looks for these through operations on elements, views and broadcasts,
+// not through reductions. So it finds none behind a reduction over one element,
+// which changes nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
@@ -44,7 +45,7 @@ struct HideNarrowLoads : autodiff::impl::HideNarrowLoadsBase<HideNarrowLoads> {
         return;
       OpBuilder b(dot);
       for (OpOperand *factor : {&dot.getAMutable(), &dot.getBMutable()})
-        if (getNeighbours(findNarrowestLoad(factor->get())) > 1)
+        if (getNeighbours(findLayoutWidth(factor->get())) > 1)
           factor->set(hide(b, dot.getLoc(), factor->get()));
     });
   }

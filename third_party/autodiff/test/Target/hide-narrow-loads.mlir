@@ -33,6 +33,34 @@ tt.func @batch(%p: tensor<2x16x16x!tt.ptr<f16>>, %a: tensor<2x16x16xf64>, %c: te
   tt.return %d : tensor<2x16x16xf64>
 }
 
+// What is joined of two tiles counts as half as wide, once: 32 bits are narrow
+// then, 64 bits are not.
+// CHECK-LABEL: tt.func @joined(
+// CHECK: %[[TILE:.*]] = arith.mulf
+// CHECK: %[[BEHIND:.*]] = tt.expand_dims %[[TILE]]
+// CHECK: %[[SUM:.*]] = "tt.reduce"(%[[BEHIND]])
+// CHECK: tt.dot %[[SUM]], %arg2, %arg3
+tt.func @joined(%p: tensor<16x16x!tt.ptr<f32>>, %h: tensor<16x8xf64>, %b: tensor<16x16xf64>, %c: tensor<16x16xf64>) -> tensor<16x16xf64> attributes {autodiff.role = "backward"} {
+  %x = tt.load %p : tensor<16x16x!tt.ptr<f32>>
+  %y = arith.extf %x : tensor<16x16xf32> to tensor<16x16xf64>
+  %j = tt.join %h, %h : tensor<16x8xf64> -> tensor<16x8x2xf64>
+  %k = tt.reshape %j : tensor<16x8x2xf64> -> tensor<16x16xf64>
+  %a = arith.mulf %k, %y : tensor<16x16xf64>
+  %d = tt.dot %a, %b, %c : tensor<16x16xf64> * tensor<16x16xf64> -> tensor<16x16xf64>
+  tt.return %d : tensor<16x16xf64>
+}
+
+// CHECK-LABEL: tt.func @joined_twice(
+// CHECK-NOT: tt.reduce
+tt.func @joined_twice(%p: tensor<16x4x!tt.ptr<f64>>, %b: tensor<16x16xf64>, %c: tensor<16x16xf64>) -> tensor<16x16xf64> attributes {autodiff.role = "backward"} {
+  %x = tt.load %p : tensor<16x4x!tt.ptr<f64>>
+  %i = tt.join %x, %x : tensor<16x4xf64> -> tensor<16x4x2xf64>
+  %j = tt.join %i, %i : tensor<16x4x2xf64> -> tensor<16x4x2x2xf64>
+  %a = tt.reshape %j : tensor<16x4x2x2xf64> -> tensor<16x16xf64>
+  %d = tt.dot %a, %b, %c : tensor<16x16xf64> * tensor<16x16xf64> -> tensor<16x16xf64>
+  tt.return %d : tensor<16x16xf64>
+}
+
 // Elements of 32 bits have one neighbour; float32 is laid out right.
 // CHECK-LABEL: tt.func @others(
 // CHECK-NOT: tt.reduce

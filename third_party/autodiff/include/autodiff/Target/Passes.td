@@ -63,9 +63,10 @@ def HideNarrowLoads : TargetPass<"autodiff-hide-narrow-loads", "::mlir::triton::
   let summary = "hide from Triton that float64 operands come of narrow elements";
   let description = [{
     Before 3.9, Triton fails where an operand of a float64 product is computed
-    from elements of at most 16 bits in memory, masks included. Behind a
-    reduction over one element, Triton does not see these loads. Cleanup removes
-    such reductions, so this comes after it.
+    from elements of at most 16 bits in memory, masks included, or of 32 bits
+    and of a tile that is joined of two. Behind a reduction over one element,
+    Triton does not see these. Cleanup removes such reductions, so this comes
+    after it.
   }];
 }
 
