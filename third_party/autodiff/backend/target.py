@@ -64,6 +64,7 @@ _OTHER_FORMS = {
     "autodiff-loop-branches": "scf.if",
     "autodiff-reduce-columns": '"tt.reduce"',
     "autodiff-copy-to-users": "scf.",
+    "autodiff-advance-views": "tt.",
 }
 
 

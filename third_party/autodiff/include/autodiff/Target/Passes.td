@@ -144,4 +144,16 @@ def CopyToUsers : TargetPass<"autodiff-copy-to-users", "::mlir::triton::FuncOp">
   }];
 }
 
+def AdvanceViews : TargetPass<"autodiff-advance-views", "::mlir::triton::FuncOp"> {
+  let summary = "put tt.expand_dims and tt.split behind what they are of";
+  let description = [{
+    These take their operand in a layout of their own, to which Triton converts
+    it where they are. If the operand is used before that, too, Triton 3.6 may
+    leave one of these uses with the other layout when it moves a conversion to
+    where all of this is computed, and reject what it has made. It does not if
+    the operand is converted before all other uses. This is for kernels that
+    Triton has rejected.
+  }];
+}
+
 #endif // AUTODIFF_TARGET_PASSES_TD
