@@ -144,3 +144,9 @@ ABSENT("_ZN4llvm28initializeSelectOptimizePassERNS_12PassRegistryE");
 ABSENT("_ZN4llvm33initializeTypePromotionLegacyPassERNS_12PassRegistryE");
 ABSENT("_ZN4llvm27initializeWasmEHPreparePassERNS_12PassRegistryE");
 ABSENT("_ZN4llvm26initializeWinEHPreparePassERNS_12PassRegistryE");
+
+/* Names in C++ and other languages; kernels have none. */
+ABSENT("_ZN4llvm15itaniumDemangleESt17basic_string_viewIcSt11char_traitsIcEEb");
+ABSENT("_ZN4llvm17microsoftDemangleESt17basic_string_viewIcSt11char_traitsIcEEPmPiNS_15MSDemangleFlagsE");
+ABSENT("_ZN4llvm12rustDemangleESt17basic_string_viewIcSt11char_traitsIcEE");
+ABSENT("_ZN4llvm13dlangDemangleESt17basic_string_viewIcSt11char_traitsIcEE");
