@@ -410,6 +410,17 @@ OWN = {
     "a sum": "ld.shared.b64 %z, [%r5]; add.f64 %z, %z, %x; " + _product(b="%z, %z, %z, %z"),
     "zeros": "mov.b64 %z, 0; " + _product(c="%z, %z, %z, %z"),
 }
+# In another function, a register of the same name is another one.
+_OTHER_FUNCTION = """
+.func f(.param .u64 p)
+{
+.reg .b64 %a<8>, %b<4>, %z;
+ld.param.b64 %a0, [p];
+ld.param.b64 %b0, [p];
+ld.param.b64 %z, [p];
+ret;
+}
+"""
 
 
 @pytest.mark.parametrize("product", OWN.values(), ids=OWN)
@@ -423,3 +434,6 @@ def test_products_that_are_right_stay(assemble, product, recwarn):
     assert uniform_operands.ensure_operands(kernel).kernel is code
     uniform_operands.warn_of_uniform_operands(kernel, "k")
     assert not [w for w in recwarn if "float64 products" in str(w.message)]
+    several = assemble(kernel.asm["ptx"] + _OTHER_FUNCTION)
+    code = several.kernel
+    assert uniform_operands.ensure_operands(several).kernel is code

@@ -35,10 +35,12 @@ _WRITES = re.compile(
 _THREAD = {"%tid", "%laneid"}
 _SAME = re.compile(r"(?:redux|vote|match|activemask)\.")
 _ZERO = {"0", "0x0", "0d0000000000000000"}
+# Where a function begins: registers belong to one.
+_FUNCTION = re.compile(r"^(?=\.(?:\w+ \.)?(?:func|entry)\b)", re.MULTILINE)
 
 
 def _shared_by_threads(ptx: str) -> set[str]:
-    """Return the registers that may hold the same in all threads, other than zero.
+    """Return the registers of a function that may hold the same in all threads, other than zero.
 
     A register is known by its name: it is a thread's own if each of its values is computed from
     what is a thread's own. Results of products are, which are written to registers of summands.
@@ -65,7 +67,7 @@ def _shared_by_threads(ptx: str) -> set[str]:
 
 
 def _with_own_operands(ptx: str) -> str:
-    """Return PTX in which no product has an operand that may be in uniform registers."""
+    """Return a function in which no product has an operand that may be in uniform registers."""
     shared = _shared_by_threads(ptx)
 
     def written(product: re.Match) -> str:
@@ -92,7 +94,7 @@ def _other_text(compiled) -> str | None:
     ptx = compiled.asm.get("ptx", "")
     if not compiled.asm.get("cubin") or not PRODUCT.search(ptx):
         return None
-    other = _with_own_operands(ptx)
+    other = "".join(map(_with_own_operands, _FUNCTION.split(ptx)))
     return None if other == ptx else other
 
 
