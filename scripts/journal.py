@@ -1,13 +1,19 @@
-"""What has come of deliberate mistakes: lines of JSON in a file, from which a later run goes on."""
+"""Samples of deliberate mistakes, and what has come of them: a later run goes on from there."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 
+def place(seed: int, name: str) -> bytes:
+    """Return where a name stands in the order of a seed: a longer sample begins with a shorter."""
+    return hashlib.sha256(f"{seed} {name}".encode()).digest()
+
+
 class Journal:
-    """The results that are known, by the name of what was tried."""
+    """The results that are known, by the name of what was tried: lines of JSON in a file."""
 
     def __init__(self, path: Path):
         self.path = path

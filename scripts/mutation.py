@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
-import hashlib
 import itertools
 import json
 import os
@@ -33,6 +32,7 @@ import time
 from pathlib import Path
 
 import pytest
+from journal import place
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "python" / "test" / "unit"
@@ -173,8 +173,7 @@ def empty_cache():
 
 def sampled(names: list[str], count: int | None, seed: int) -> list[str]:
     """Return `count` of some names, all for None. A larger sample holds the smaller one."""
-    drawn = sorted(names, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
-    return sorted(drawn[:count])
+    return sorted(sorted(names, key=lambda name: place(seed, name))[:count])
 
 
 def outcome(item) -> str:

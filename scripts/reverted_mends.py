@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
-import hashlib
 import os
 import re
 import subprocess
@@ -30,7 +29,7 @@ from pathlib import Path
 
 import runtime_mutation
 import touching
-from journal import Journal
+from journal import Journal, place
 
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ROOT / "build" / "mends"
@@ -209,7 +208,7 @@ def main() -> int:
     if options.only:
         python = options.only == "py"
         mends = [m for m in mends if python == all(path.startswith(PYTHON) for path in m.sources)]
-    mends.sort(key=lambda m: hashlib.sha256(f"{options.seed} {m.commit}".encode()).digest())
+    mends.sort(key=lambda m: place(options.seed, m.commit))
     level = os.environ.get("TRITON_AUTODIFF_CPU_LEVEL", "")
     end, journal, judge = time.monotonic() + options.seconds, Journal(options.journal), None
     verdicts = collections.Counter()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import copy
-import hashlib
 import itertools
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from journal import place
 
 # Tuples with these names tell cases apart.
 KEYS = re.compile(r"key|identity|signature|layout|facts|version", re.IGNORECASE)
@@ -234,7 +235,7 @@ def draw(folder: Path, count: int, seed: int) -> list[Mistake]:
             kinds.setdefault(mistake.kind, []).append(mistake)
     for found in kinds.values():
         # By name: what is changed elsewhere in the package does not change the sample.
-        found.sort(key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())
+        found.sort(key=lambda m: place(seed, m.name))
     turns = itertools.zip_longest(*(kinds[kind] for kind in sorted(kinds)))
     drawn = (
         mistake

@@ -9,8 +9,9 @@ from .executable import inherited_options
 from .export_arguments import is_divisible, unpacked
 from .export_checks import Assertions, refused
 from .export_launch import ExportedLaunch
+from .miscompiled import VERSION
 from .python_text import call, laid_out, tuple_of
-from .unexamined import doubts, version
+from .unexamined import doubts
 
 _INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
@@ -214,7 +215,7 @@ class Launcher:
         own.lines.append(call(f"{tensors} = {{", entries, "}", 4))
         capability = _capability(facts.device)
         for what, right in self._doubts(capability).items():
-            arguments = [f'"{self.of.kernel_name}"', f'"{what}"', str(version()), str(right)]
+            arguments = [f'"{self.of.kernel_name}"', f'"{what}"', str(VERSION), str(right)]
             own.say("require_triton", *arguments)
         own.say("require_one_device", tensors, str(capability))
         own.say("require_meetings", tensors, written, tuple_of(met))

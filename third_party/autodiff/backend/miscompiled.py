@@ -26,7 +26,8 @@ from .errors import AutodiffError
 
 # The first release that reduces tiles of any layout correctly.
 RIGHT = (3, 8)
-AFFECTED = tuple(int(part) for part in triton.__version__.split(".")[:2]) < RIGHT
+VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
+AFFECTED = VERSION < RIGHT
 
 _REDUCE = re.compile(
     r'^(?P<indent> *)(?P<name>%[\w$.-]+)(?P<count>:\d+)? = "tt\.reduce"\((?P<operands>[^)]*)\)'

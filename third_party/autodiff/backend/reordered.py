@@ -14,17 +14,16 @@ import warnings
 import triton
 
 _FREE = re.compile(r"(%[\w$.-]+) = tt\.reshape %\S+ allow_reorder : .*->")
-_REDUCE = re.compile(r'(%[\w$.-]+):\d+ = "tt\.reduce"\(([^)]*)\).*?\n *\}\) : [^\n]*', re.DOTALL)
+_REDUCE = re.compile(r'(%[\w$.-]+):\d+ = "tt\.reduce"\(([^)]*)\)')
 
 
 def pairs(ttir: str) -> list[str]:
     """Return the reductions of pairs, of tiles in any order, whose further results are used."""
     free = set(_FREE.findall(ttir))
     return [
-        found[0]
-        for found in _REDUCE.finditer(ttir)
-        if free.intersection(found[2].split(", "))
-        and re.search(rf"{re.escape(found[1])}#[1-9]", ttir)
+        name
+        for name, operands in _REDUCE.findall(ttir)
+        if free.intersection(operands.split(", ")) and re.search(rf"{re.escape(name)}#[1-9]", ttir)
     ]
 
 

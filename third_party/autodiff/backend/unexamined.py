@@ -8,20 +8,12 @@ from __future__ import annotations
 
 import re
 
-import triton
-
 from . import double_products, miscompiled
 
 _DOUBLE_PRODUCT = re.compile(r"tt\.dot\b.*-> tensor<[\dx]+xf64>")
 # Operations after which lanes and warps may be numbered in another order.
 _REORDERS = re.compile(r"tt\.(?:reshape|trans|join|split)\b")
 _HOPPER = (9, 0)
-
-
-def version() -> tuple[int, int]:
-    """Return the first two parts of Triton's version."""
-    major, minor = triton.__version__.split(".")[:2]
-    return int(major), int(minor)
 
 
 def doubts(texts: list[str], capability: tuple[int, int]) -> dict[str, tuple[int, int]]:

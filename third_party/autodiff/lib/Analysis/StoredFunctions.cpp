@@ -74,17 +74,13 @@ using Choices = SmallVector<SmallVector<Pair>, 2>;
 class Outlines {
 public:
   size_t of(Value value) {
-    auto [place, isNew] = known.try_emplace(value, 0);
-    if (!isNew)
-      return place->second;
-    size_t outline = compute(value);
-    return known[value] = outline;
+    auto place = known.find(value);
+    return place == known.end() ? known[value] = compute(value) : place->second;
   }
 
 private:
   size_t compute(Value value);
 
-  /// What loops carry is here while it is computed, too.
   DenseMap<Value, size_t> known;
 };
 

@@ -151,6 +151,16 @@ Value mlir::autodiff::bothHold(OpBuilder &builder, Location loc, Value a,
   return arith::AndIOp::create(builder, loc, a, b);
 }
 
+Value mlir::autodiff::oneHolds(OpBuilder &builder, Location loc,
+                               ArrayRef<Value> conditions) {
+  if (conditions.empty() || llvm::is_contained(conditions, Value()))
+    return {};
+  Value any = conditions.front();
+  for (Value condition : conditions.drop_front())
+    any = arith::OrIOp::create(builder, loc, any, condition);
+  return any;
+}
+
 static arith::CmpFPredicate invertPredicate(arith::CmpFPredicate predicate) {
   using P = arith::CmpFPredicate;
   constexpr std::pair<P, P> kOpposites[] = {

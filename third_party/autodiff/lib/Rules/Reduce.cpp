@@ -196,17 +196,11 @@ GeneralReversal::findMemberMasks(const TileFunction &combine,
     llvm::BitVector results = combine.findVaried(varied);
     // The last element is a result itself.
     results.set(member);
-    Value any;
-    for (unsigned result : results.set_bits()) {
-      if (!cotangents[result])
-        continue;
-      any = !masks[result] ? Value()
-            : any ? Value(arith::OrIOp::create(b, loc, any, masks[result]))
-                  : masks[result];
-      if (!any)
-        break;
-    }
-    found.push_back(any);
+    SmallVector<Value> some;
+    for (unsigned result : results.set_bits())
+      if (cotangents[result])
+        some.push_back(masks[result]);
+    found.push_back(oneHolds(b, loc, some));
   }
   return found;
 }

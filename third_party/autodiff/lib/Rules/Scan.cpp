@@ -155,17 +155,11 @@ SmallVector<Value> ScanReversal::findLiveMembers(LiveMask live) {
   SmallVector<Value> members;
   for (auto [member, filled] : llvm::enumerate(findFilled())) {
     filled.set(member);
-    Value any;
-    for (unsigned other : filled.set_bits()) {
-      if (!cotangents[state[other]])
-        continue;
-      Value mask = results[state[other]];
-      any = !mask ? Value()
-            : any ? Value(arith::OrIOp::create(b, loc, any, mask))
-                  : mask;
-      if (!any)
-        break;
-    }
+    SmallVector<Value> some;
+    for (unsigned other : filled.set_bits())
+      if (cotangents[state[other]])
+        some.push_back(results[state[other]]);
+    Value any = oneHolds(b, loc, some);
     if (any)
       any = findLiveFrom(b, loc, any, op.getAxis(), op.getReverse());
     members.push_back(bothHold(b, loc, any, live.condition));

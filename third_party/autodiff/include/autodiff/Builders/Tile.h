@@ -92,6 +92,8 @@ Value repeatAlong(OpBuilder &builder, Location loc, Value tile, unsigned axis,
                   RankedTensorType type);
 /// The conjunction of two conditions; null is true.
 Value bothHold(OpBuilder &builder, Location loc, Value a, Value b);
+/// Whether one of some conditions holds; null is true, also if there are none.
+Value oneHolds(OpBuilder &builder, Location loc, ArrayRef<Value> conditions);
 /// The negation of a condition. Comparisons are inverted, since analyses read
 /// comparisons, and canonicalization removes selections by a negation.
 Value negationOf(OpBuilder &builder, Location loc, Value condition);
