@@ -80,8 +80,10 @@ public:
 
 private:
   size_t compute(Value value);
+  size_t ofParts(Operation *op);
 
   DenseMap<Value, size_t> known;
+  DenseMap<Operation *, size_t> knownParts;
 };
 
 /// Compares the values of two stores.
@@ -169,14 +171,23 @@ static bool areAlike(Operation *a, Operation *b) {
               getElementTypeOrSelf(b->getResult(0)));
 }
 
-/// The parts of a sum, a product or a maximum of several, a · b · c. (But for
-/// rounding, it does not matter which are taken together first.)
+/// The operation that computes a part of what `op` does, as a · b is one of
+/// a · b · c; null if the part is no such operation's. (But for rounding, it
+/// does not matter which are taken together first.)
+static Operation *getInner(const Term &part, Operation *op) {
+  Operation *inner = part.value.getDefiningOp();
+  return inner && inner != op && areAlike(inner, op) ? inner : nullptr;
+}
+
+/// The parts of a sum, a product or a maximum; some of them if there are more
+/// than are compared in any order.
 static void collectParts(Operation *op, const Axes &axes,
                          SmallVector<Term> &parts) {
   for (Value operand : op->getOperands()) {
+    if (parts.size() > kMostParts)
+      return;
     Term part = withoutMoves(operandOf(operand, axes));
-    Operation *inner = part.value.getDefiningOp();
-    if (inner && inner != op && areAlike(inner, op))
+    if (Operation *inner = getInner(part, op))
       collectParts(inner, part.axes, parts);
     else
       parts.push_back(part);
@@ -189,11 +200,27 @@ static Attribute getNumber(Attribute constant) {
   return splat ? splat.getSplatValue<Attribute>() : constant;
 }
 
-size_t Outlines::compute(Value moved) {
-  // Axes are no part of it.
+/// A value without its moves, whatever its axes.
+static Term withoutAxes(Value moved) {
   auto tile = dyn_cast<RankedTensorType>(moved.getType());
-  Value value =
-      withoutMoves({moved, Axes(tile ? tile.getRank() : 0, kNowhere)}).value;
+  return withoutMoves({moved, Axes(tile ? tile.getRank() : 0, kNowhere)});
+}
+
+/// The same for the same parts, whatever their order.
+size_t Outlines::ofParts(Operation *op) {
+  if (auto place = knownParts.find(op); place != knownParts.end())
+    return place->second;
+  size_t sum = 0;
+  for (Value operand : op->getOperands()) {
+    Term part = withoutAxes(operand);
+    Operation *inner = getInner(part, op);
+    sum += inner ? ofParts(inner) : size_t(llvm::hash_value(of(part.value)));
+  }
+  return knownParts[op] = sum;
+}
+
+size_t Outlines::compute(Value moved) {
+  Value value = withoutAxes(moved).value;
   Attribute constant;
   if (!isa<FloatType>(getElementTypeOrSelf(value.getType())) &&
       !value.getDefiningOp<arith::CmpFOp>())
@@ -213,11 +240,7 @@ size_t Outlines::compute(Value moved) {
     for (scf::YieldOp yield : {branch.thenYield(), branch.elseYield()})
       parts.push_back(of(yield.getOperand(number)));
   } else if (op->hasTrait<OpTrait::IsCommutative>()) {
-    SmallVector<Term> terms;
-    collectParts(op, Axes(tile ? tile.getRank() : 0, kNowhere), terms);
-    for (const Term &term : terms)
-      parts.push_back(of(term.value));
-    llvm::sort(parts);
+    parts.push_back(ofParts(op));
   } else {
     for (Value operand : op->getOperands())
       parts.push_back(of(operand));

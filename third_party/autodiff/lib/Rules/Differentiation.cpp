@@ -2,7 +2,7 @@
 #include "autodiff/Rules/Differentiation.h"
 
 #include "autodiff/Builders/Tile.h"
-#include "autodiff/Dialect/Autodiff.h"
+#include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
 using namespace mlir;
@@ -36,11 +36,19 @@ bool Differentiation::takesPart(Operation &op) const {
   });
 }
 
+SmallVector<ResidualOp, 1> autodiff::findResiduals(Value value) {
+  SmallVector<ResidualOp, 1> residuals;
+  if (!matchPattern(value, m_Constant()))
+    for (Operation *user : value.getUsers())
+      if (auto residual = dyn_cast<ResidualOp>(user))
+        residuals.push_back(residual);
+  return residuals;
+}
+
 Value Differentiation::primal(Value primal) const {
-  for (Operation *user : primal.getUsers())
-    if (auto residual = dyn_cast<ResidualOp>(user))
-      if (Value reloadable = primals.lookupOrNull(residual.getResult()))
-        return reloadable;
+  for (ResidualOp residual : findResiduals(primal))
+    if (Value reloadable = primals.lookupOrNull(residual.getResult()))
+      return reloadable;
   return primals.lookupOrDefault(primal);
 }
 

@@ -5,7 +5,7 @@
 #include "autodiff/Analysis/LaneBounds.h"
 #include "autodiff/Analysis/LiveLanes.h"
 #include "autodiff/Analysis/Moves.h"
-#include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/Differentiation.h"
 #include "autodiff/Support/Constants.h"
 #include "autodiff/Support/Elements.h"
 #include "autodiff/Support/Mutation.h"
@@ -96,10 +96,8 @@ bool mlir::autodiff::isFiniteEverywhere(
 static ResidualOp findResidual(Value value) {
   if (auto residual = value.getDefiningOp<ResidualOp>())
     return residual;
-  for (Operation *user : value.getUsers())
-    if (auto residual = dyn_cast<ResidualOp>(user))
-      return residual;
-  return nullptr;
+  SmallVector<ResidualOp, 1> residuals = findResiduals(value);
+  return residuals.empty() ? nullptr : residuals.front();
 }
 
 bool mlir::autodiff::isFiniteElsewhere(Value value, LiveLanes &lanes,

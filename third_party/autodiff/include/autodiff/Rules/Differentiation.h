@@ -3,6 +3,7 @@
 #define AUTODIFF_RULES_DIFFERENTIATION_H
 
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/BitVector.h"
@@ -61,6 +62,9 @@ public:
 protected:
   Location location;
 };
+
+/// The residuals of a value. A constant, which thousands may use, has none.
+llvm::SmallVector<ResidualOp, 1> findResiduals(Value value);
 
 /// Keeps `autodiff.once` where users define derivatives: values that must not
 /// be differentiated again.
