@@ -5,10 +5,11 @@
 Of a page, the first block of Python is started. FOLDER gets the caches, and what starts leave that
 did not end well: output and cores. The exit status is 1 if there are any.
 
-Starts differ. Some are new processes. Others, eight times as fast, are forks of one that has
-imported PyTorch, Triton and Inductor: what runs then is the program, and all of the process's end.
-Caches are kept, empty, empty and filled by several starts at once, or kept with files that were cut
-off. Some starts have one core, and some (of new processes) have threads that are always late.
+Starts differ. Some are new processes. Others are forks of one that has imported PyTorch, Triton
+and Inductor: what runs then is the program, and the process's end. That end is whole, or quick,
+which takes half the time: what was there before the fork is not taken down. Caches are kept, empty,
+empty and filled by several starts at once, or kept with files that were cut off. Some starts have
+one core, and some (of new processes) have threads that are always late.
 """
 
 from __future__ import annotations
@@ -41,19 +42,27 @@ IMPORTED = (
     "torch._inductor.codegen.cpp_wrapper_cpu",
     "torch._inductor.codegen.triton",
     "torch._inductor.compile_fx",
-    "torch.export",
+    "torch._dynamo.repro.after_dynamo",
+    "torch.export._trace",
     "triton.language",
     "triton_autodiff.api",
+    "triton_autodiff.graph_operator",
 )
 # Seconds until a start is ended: a hang is no good end.
 PATIENCE = 300
+
+# What makes Inductor start fewer processes: compilers beside its own, and one that reads headers.
+CHEAPER = {
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+}
 
 
 class Start(NamedTuple):
     """One start, and what is special about it."""
 
     number: int
-    way: str  # "new" or "fork"
+    way: str  # "new", "fork" or "quick"
     caches: str
     is_late: bool
     has_one_core: bool
@@ -116,14 +125,17 @@ class Starts:
 
     def run(self, count: int, seconds: float) -> None:
         """Start the program so many times, nothing after so many seconds."""
-        if "fork" in self.ways:
-            os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+        if {"fork", "quick"} & set(self.ways):
+            os.environ.update(CHEAPER)
             for name in IMPORTED:
                 importlib.import_module(name)
-            # Inductor asks other processes what the processor can do.
-            from torch._inductor import cpu_vec_isa
+            # What a process asks once: what the processor can do, and whose files a cache holds.
+            from torch._inductor import codecache, cpu_vec_isa
+            from triton.runtime.cache import triton_key
 
             cpu_vec_isa.pick_vec_isa()
+            codecache.torch_key()
+            triton_key()
             gc.collect()
         end = time.monotonic() + seconds
         number = 0
@@ -178,10 +190,13 @@ class Starts:
         os.environ["TRITON_CACHE_DIR"] = str(start.folder / "triton")
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(start.folder / "inductor")
         if start.way == "new":
-            os.environ.pop("TORCHINDUCTOR_COMPILE_THREADS", None)
+            for name in CHEAPER:
+                os.environ.pop(name, None)
             if start.is_late:
                 os.environ["LD_PRELOAD"] = str(self.late)
             os.execv(sys.executable, [sys.executable, "-X", "faulthandler", str(self.program)])
+        if start.way == "quick":
+            gc.freeze()
         faulthandler.enable()
         space = {"__name__": "__main__", "__file__": str(self.program)}
         exec(compile(self.program.read_text(), str(self.program), "exec"), space)
@@ -219,7 +234,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=10_000)
     parser.add_argument("--jobs", type=int, default=3 * len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start nothing later")
-    parser.add_argument("--ways", default="new:1,fork:7")
+    parser.add_argument("--ways", default="new:1,fork:3,quick:12")
     parser.add_argument("--caches", default="kept:5,shared:2,empty:1,cut:2")
     options = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
