@@ -51,7 +51,7 @@ def own_rules(monkeypatch):
     """Rules of one test are not seen by the others."""
     monkeypatch.setattr(user_rules, "_rules", {})
     yield
-    user_rules._generation += 1
+    user_rules._change()
 
 
 @pytest.mark.parametrize("assembly", INSTRUCTIONS)

@@ -143,12 +143,12 @@ class DifferentiableKernel(Differentiable):
         refuse_tracers(self._resolver.function.__name__)
         return self._run(*args, grid=grid, **kwargs)
 
-    def _operator(self, *described) -> tuple[str, tuple[int, ...]]:
+    def _operator(self, guarded, /, *described) -> tuple[str, tuple[int, ...], str]:
         """Return the name of the operator for launches, and which of its tensors are written.
 
-        The name is empty if the kernel has no derivative. Dynamo calls this while it traces, and
-        takes the result for a constant. See `operator_of`; `described` has pairs, one after the
-        other.
+        If there is no operator, the name is empty, and the last part says why. Dynamo calls this
+        while it traces, and takes the result for a constant, as long as `guarded` and the rest of
+        the arguments stay the same. See `operator_of`; `described` has pairs, one after the other.
         """
         # Imported late, since it takes time and is for tracing only.
         from .graph_operator import operator_of
@@ -156,9 +156,9 @@ class DifferentiableKernel(Differentiable):
         pairs = tuple(zip(described[::2], described[1::2], strict=True))
         try:
             operator = operator_of(self, pairs)
-        except AutodiffError:
-            return "", ()
-        return operator.name, operator.outputs
+        except AutodiffError as error:
+            return "", (), f"no graph can hold this launch: {error}"
+        return operator.name, operator.outputs, ""
 
     _operator._dynamo_marked_constant = True
 

@@ -56,6 +56,10 @@ def constant(value):
     """Return the value that a graph is specialized for; for a symbol, the one it is traced with."""
     if isinstance(value, (bool, torch.SymBool)):
         return True if value else False  # noqa: SIM210
+    if isinstance(value, (float, torch.SymFloat)):
+        # Dynamo has no symbols as keys: it looks up the number, and compares it from then on.
+        (value,) = {value: None}
+        return value
     return operator.index(value) if isinstance(value, (int, torch.SymInt)) else value
 
 

@@ -10,6 +10,8 @@ import torch
 
 from .graph_arguments import FlatArguments, constant
 from .graph_descriptors import teach_dynamo
+from .tracers import refuse_tracers
+from .user_rules import generation
 
 
 def record(kernel, grid, /, *args, **kwargs) -> None:
@@ -38,9 +40,14 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
         extents = grid(arguments | meta) if callable(grid) else grid
         extents = list(extents) if isinstance(extents, (tuple, list)) else [extents]
         grids += [*extents, 1, 1][:3]
-    name, outputs = kernel._operator(*parts.described)
+    # A graph for this kernel, its options and these rules is not for others.
+    guarded = (resolver.text, generation())
+    name, outputs, refusal = kernel._operator(guarded, *parts.described)
     if not name:
         # Without gradients, it may run outside of the graph.
+        if torch.compiler.is_dynamo_compiling():
+            torch._dynamo.graph_break(msg=refusal)
+        refuse_tracers(resolver.function.__name__, refusal)
         return kernel._launch_outside(grid, *args, **kwargs)
     recorded = getattr(torch.ops.triton_autodiff, name)
     written = recorded(parts.tensors, parts.ints, parts.floats, grids)

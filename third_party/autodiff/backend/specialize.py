@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import re
+import weakref
 
 import torch
 from triton import Config
@@ -13,6 +15,7 @@ from triton.runtime import Heuristics
 from triton.runtime.jit import KernelInterface
 
 from . import descriptors
+from .blame import blame
 from .cache import unusable
 from .effects import refuse_idle, refuse_results
 from .errors import ArgumentError, AutodiffError
@@ -45,6 +48,16 @@ def _tried(tuned: list[list[Config]]) -> tuple[tuple[int, int], ...]:
 
 # What no argument is.
 _UNKNOWN = object()
+_numbers: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+class _Number:
+    """The number of a kernel, which is its own as long as a resolver holds both."""
+
+    unused = itertools.count()
+
+    def __init__(self):
+        self.number = next(self.unused)
 
 
 class Launch:
@@ -66,6 +79,9 @@ class Resolver:
         *wrappers, inner = chain(kernel)
         tuned = [configs for configs in map(_configs, wrappers) if configs]
         self.options = options._replace(forward_configs=_tried(tuned))
+        self._number = _numbers.setdefault(id(kernel), _Number())
+        # A graph is for one kernel with the same options: Dynamo compares this text.
+        self.text = f"kernel {self._number.number}, {self.options}"
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner
         plain = is_plain(inner)
@@ -91,7 +107,17 @@ class Resolver:
         self._defaults = {p.name: p.default for p in parameters if p.default is not empty}
 
     def resolve(self, args, kwargs, grid) -> Launch:
-        """Specialise and compile the function for the arguments of a launch."""
+        """Specialise and compile the function for the arguments of a launch.
+
+        An error names the argument that Triton refuses.
+        """
+        try:
+            return self._resolve(args, kwargs, grid)
+        except Exception as error:
+            blame(self, args, kwargs, error)
+            raise
+
+    def _resolve(self, args, kwargs, grid) -> Launch:
         with self._compiling():
             kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
         if hasattr(kernel, "result"):

@@ -22,12 +22,18 @@ from .tracing import call_declared, checked_gradients, cotangent_type, placehold
 Rule = TypeVar("Rule")
 
 _rules: dict[tuple[str, str], JITFunction] = {}
-_generation = 0
+# A text: Dynamo compares it, where an integer may become a symbol.
+_generation = "0"
 
 
-def generation() -> int:
-    """Return a number that changes whenever a rule is registered."""
+def generation() -> str:
+    """Return a text that changes whenever a rule is registered."""
     return _generation
+
+
+def _change() -> None:
+    global _generation
+    _generation = str(int(_generation) + 1)
 
 
 def _normalized(assembly: str) -> str:
@@ -61,10 +67,9 @@ def register_vjp(vjp=None, *, asm=None, symbol=None):
     if not is_jit(vjp):
         kind = type(vjp).__name__
         raise TypeError(f"the rule should be a function decorated with @triton.jit, got {kind}")
-    global _generation
     key = ("asm", _normalized(asm)) if symbol is None else ("symbol", symbol)
     _rules[key] = compilable(vjp)
-    _generation += 1
+    _change()
     return vjp
 
 
