@@ -15,6 +15,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from torch._dynamo.exc import Unsupported
+from torch.fx.experimental.proxy_tensor import make_fx
 from triton.backends.autodiff import AutodiffError, cache, differentiable
 from triton.backends.autodiff.elf import is_whole
 from triton.backends.autodiff.executable import Executable
@@ -207,6 +209,31 @@ def test_folder_that_is_a_file(device, folder, monkeypatch):
             run(device)
         place.unlink()
         run(device)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_in_a_graph(device, folder, whole):
+    """A tracer says what is wrong, too: not that the kernel has no derivative."""
+    folder.write_text("")
+    kernel = differentiable(triton.jit(copy.copy(decay.fn)))
+
+    def launch(x, w):
+        y = torch.empty_like(x)
+        kernel[(1,)](x, w, y, 50, BLOCK=64)
+        return y
+
+    x, w = (torch.randn(50, device=device, requires_grad=True) for _ in range(2))
+    compiled = torch.compile(launch, backend="aot_eager", fullgraph=whole)
+    with pytest.raises(Unsupported if whole else AutodiffError) as caught:
+        compiled(x, w)
+    assert f"cache in {folder} cannot be used" in str(caught.value)
+    if whole:
+        assert "Message: no graph can hold this launch" in str(caught.value)
+    with pytest.raises(AutodiffError, match=f"make_fx.*cache in {folder} cannot be used"):
+        make_fx(launch)(x, w)
+    folder.unlink()
+    torch._dynamo.reset()
+    torch.testing.assert_close(compiled(x, w), launch(x, w))
 
 
 def test_damaged_note_of_an_accepted_form(device, folder, monkeypatch):

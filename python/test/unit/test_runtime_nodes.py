@@ -79,7 +79,7 @@ class Scenario:
         monkeypatch.setattr(Executable, "_compile", compile_)
 
     def launch(self, *args, grid=(1, 1, 1)):
-        launch = runtime.resolve(self.resolver, args, {}, grid)
+        launch = self.resolver.resolve(args, {}, grid)
         return runtime.start(launch, self.resolver.options)
 
 

@@ -33,6 +33,7 @@ from .graph_gradient import (
 from .graph_kept import Held, Runs, faked, gradients, keep
 from .graph_kernels import InlinedForward, InlinedLaunch
 from .library import native
+from .runtime import recording_history
 from .state import KernelState
 from .user_rules import generation, rules_for
 
@@ -386,7 +387,6 @@ class LaunchOperator:
 
     def _keep(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
         """Launch; returns the outputs, and what the backward needs and the graph does not hold."""
-        from .runtime import recording_history
 
         def same(tensor):
             return tensor

@@ -195,18 +195,6 @@ def prepare(resolved, options):
     return state.execution(wanted, resolved.grid, leaves) if wanted else None
 
 
-def resolve(resolver, args, kwargs, grid):
-    """Return a launch, compiled and bound but not run; an error names the argument that Triton
-    refuses.
-    """
-    try:
-        with torch.no_grad():
-            return resolver.resolve(args, kwargs, grid)
-    except Exception as error:
-        blame(resolver, args, kwargs, error)
-        raise
-
-
 def each_launch(resolver, take, args, kwargs, grid):
     """Call a kernel, and pass each of its launches to `take(launch)` instead; returns its
     result.
@@ -216,7 +204,8 @@ def each_launch(resolver, take, args, kwargs, grid):
         if result is None and resolver.passes_on:
             raise resolver.prevented()
         return result
-    launch = resolve(resolver, args, kwargs, grid)
+    with torch.no_grad():
+        launch = resolver.resolve(args, kwargs, grid)
     take(launch)
     return launch.kernel
 

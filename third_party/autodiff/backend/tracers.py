@@ -32,7 +32,7 @@ _GRAD = torch._C._functorch.TransformType.Grad
 
 # PyTorch's message if such a launch breaks a graph that has to be whole.
 NOT_IN_GRAPHS = (
-    "no graph can hold this launch: its kernel has no derivative, is interpreted, or is under a "
+    "no graph can hold this launch: its kernel is interpreted, or is under a "
     "wrapper that may launch anything. Differentiate what the wrapper holds, or leave the launch "
     "between two graphs, as torch.compile does without fullgraph=True"
 )
@@ -104,10 +104,10 @@ def is_recorded(name: str) -> bool:
     return False
 
 
-def refuse_tracers(name: str) -> None:
+def refuse_tracers(name: str, reason: str = NOT_IN_GRAPHS) -> None:
     """Raise if any tracer is active, for a launch of kernel `name` that none can record."""
     if is_recorded(name):
-        raise AutodiffError(f"kernel {name!r} is launched in {_recorder()}: {NOT_IN_GRAPHS}")
+        raise AutodiffError(f"kernel {name!r} is launched in {_recorder()}: {reason}")
 
 
 def refuse_proxy(name: str, value) -> None:
