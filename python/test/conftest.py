@@ -101,6 +101,13 @@ def _looks(item) -> bool:
     return not {"monkeypatch", "guarded"} & {*item._fixtureinfo.argnames}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def looked(tmp_path_factory):
+    """The processes of a run share what they have looked at."""
+    folder = tmp_path_factory.getbasetemp()
+    OBSERVER.share((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "looked")
+
+
 @pytest.fixture
 def unobserved():
     """Nothing but the test itself keeps what it launches."""

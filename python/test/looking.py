@@ -106,28 +106,40 @@ def _kind_of(state, plan) -> tuple:
         plan.launch is not None,
         bool(plan.backward) and plan.backward[0].grid is None,
         len(plan.backward) > 1,
-        frozenset(buffer.kind for buffer in plan.buffers),
+        sorted({buffer.kind for buffer in plan.buffers}),
         any(gradient.tallied for gradient in plan.gradients),
         state.spec.target.backend,
     )
 
 
 class Looker:
-    """Looks at launches that nobody has looked at: quickly, and in every way if the kind is new."""
+    """Looks at launches that nobody has looked at: quickly, and in every way if the kind is new.
+
+    Processes with the same `folder` share what they have looked at.
+    """
 
     def __init__(self):
-        self._plans, self._kinds = set(), set()
+        self._seen: set[str] = set()
+        self.folder: Path | None = None
 
     def look(self, plans) -> list[str]:
         """Return what fails."""
-        key = hashlib.sha256(repr([plan.asked for _, plan, _ in plans]).encode()).digest()
-        if key in self._plans:
+        if not self._is_new([plan.asked for _, plan, _ in plans]):
             return []
-        self._plans.add(key)
-        kind = kind_of(plans)
-        is_new = kind not in self._kinds
-        self._kinds.add(kind)
-        return list(failures(plans, None if is_new else QUICK))
+        return list(failures(plans, None if self._is_new(kind_of(plans)) else QUICK))
+
+    def _is_new(self, subject) -> bool:
+        """Whether nobody has asked so before."""
+        key = hashlib.sha256(repr(subject).encode()).hexdigest()
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        if self.folder is not None:
+            try:
+                (self.folder / key).touch(exist_ok=False)
+            except FileExistsError:
+                return False
+        return True
 
 
 class Observer:
@@ -138,6 +150,11 @@ class Observer:
         self._installed = False
         self._launches: list[tuple] = []
         self._looker = Looker()
+
+    def share(self, folder: Path) -> None:
+        """Look at nothing that another process with the same folder has looked at."""
+        folder.mkdir(exist_ok=True)
+        self._looker.folder = folder
 
     def install(self) -> None:
         """Note launches from now on; tests import the package late, when a driver is chosen."""

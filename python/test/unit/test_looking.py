@@ -166,7 +166,7 @@ def test_without_a_gradient(device):
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), IndexError("x"), AutodiffError("x")])
-def test_what_fails_is_told(device, error, monkeypatch):
+def test_what_fails_is_told(device, error, monkeypatch, tmp_path):
     """That a way fails is seen, whatever it raises."""
     from triton.backends.autodiff import source
 
@@ -185,5 +185,7 @@ def test_what_fails_is_told(device, error, monkeypatch):
         "source",
         "kernels",
     }
-    looker = looking.Looker()
+    looker, other = looking.Looker(), looking.Looker()
+    looker.folder = other.folder = tmp_path
     assert looker.look(plans) and not looker.look(plans), "each plan is looked at once"
+    assert not other.look(plans), "by all processes together"

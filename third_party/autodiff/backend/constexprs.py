@@ -8,6 +8,7 @@ name.
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import io
 import json
@@ -18,7 +19,6 @@ from collections.abc import Callable, Iterator
 from .cache import plan_for
 from .errors import AutodiffError
 from .plan import Kernel, Plan
-from .tracing import trace_for_derivative
 
 Token = tokenize.TokenInfo
 # Prints the TTIR of a kernel, traced with other constexprs, as Python beside a module's kernels.
@@ -61,13 +61,12 @@ class Constexprs:
         """Return the user's TTIR, and the plan, for another value of a constexpr."""
         key = name, other
         if key not in self._plans:
-            spec = self.spec
+            self._plans[key] = None
             _, request, kernel = self.plan.asked
-            try:
-                ttir = trace_for_derivative(spec.kernel, spec.target, spec.options, {name: other})
-                self._plans[key] = ttir, plan_for(ttir, json.loads(request), kernel)
-            except AutodiffError:
-                self._plans[key] = None
+            ttir = self.spec.with_constexpr(name, other)
+            with contextlib.suppress(AutodiffError):
+                if ttir is not None:
+                    self._plans[key] = ttir, plan_for(ttir, json.loads(request), kernel)
         return self._plans[key]
 
 

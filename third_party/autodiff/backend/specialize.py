@@ -313,6 +313,8 @@ class Specialization:
                 )
         self.pointers = tuple(i for i, type_ in enumerate(self.types) if type_.startswith("*"))
         self.descriptors = descriptors.Descriptors(signature.values(), self.paths)
+        # TTIR for other values of constexprs.
+        self._others: dict[tuple[str, object], str | None] = {}
 
     @functools.cached_property
     def constants(self) -> dict[str, object]:
@@ -323,6 +325,18 @@ class Specialization:
             for n, (name, type_) in enumerate(self.kernel.src.signature.items())
             if type_ == "constexpr"
         }
+
+    def with_constexpr(self, name: str, value) -> str | None:
+        """Return the kernel's TTIR for another value of a constexpr; None if there is none."""
+        from .tracing import trace_for_derivative
+
+        if (name, value) not in self._others:
+            try:
+                ttir = trace_for_derivative(self.kernel, self.target, self.options, {name: value})
+            except AutodiffError:
+                ttir = None
+            self._others[name, value] = ttir
+        return self._others[name, value]
 
     def own_derivatives(self) -> list[str]:
         """Return the names of functions with user-defined derivatives in the kernel's source."""
