@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import types
 
 import flash_attention_v2
 import layer_norm
@@ -21,7 +22,8 @@ from exporting import (
     tensors,
 )
 from kernels import cross_entropy, in_place, matmul, picking, short_products, softmax
-from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable, export_launch
+from triton.backends.autodiff.export_checks import Assertions
 
 pytestmark = pytest.mark.every_triton
 
@@ -396,3 +398,71 @@ def test_other_kernels(op, device, tmp_path):
     assert sum(taken) >= 3, taken
     if op.stub is not cube:
         assert compare(op, twin, [*tensors((100,), device=device), False])
+
+
+@triton.jit
+def apart_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Two stores that no check of addresses covers together."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, i < n)
+    tl.store(y_ptr + i, x, i < n)
+    tl.store(y_ptr + 2 * n + 3 * i, x * x, i < n)
+
+
+def apart(kernel, x):
+    n = x.numel()
+    y = x.new_zeros(5 * n)
+    kernel[(triton.cdiv(n, 64),)](x, y, n, BLOCK=64)
+    return y
+
+
+def test_stores_without_a_check(device, tmp_path):
+    """A module is for the sizes that were seen."""
+    op = autodiff(apart_kernel, apart)
+    first, other = ([torch.randn(n, device=device, requires_grad=True)] for n in (100, 200))
+    twin = exported(op, tmp_path, *first)
+    assert compare(op, twin, first)
+    with pytest.raises(AssertionError, match=r"the grid was \(2, 1, 1\), it is \(4, 1, 1\)"):
+        run(twin, other)
+
+
+def test_one_variant(device, tmp_path, monkeypatch):
+    """A module with one variant of a kernel says so where that is not for a launch."""
+    op, (make, dtype), (first, *_), _ = FORMS["matmul"]
+    monkeypatch.setattr(export_launch, "_fits", lambda executable: executable.kernel.when != 1)
+    twin = exported(op, tmp_path, *make(dtype, device, *first))
+    # Wide tiles take several rows of programs: here is one.
+    with pytest.raises(AssertionError, match="this variant of the kernels is for other sizes"):
+        run(twin, make(dtype, device, 31, 100, 65))
+    text = (tmp_path / "exported.py").read_text()
+    assert text.count("this variant of the kernels") == 2, "each kernel has one"
+
+
+@pytest.mark.parametrize("held, is_written", [(range(64), True), (range(65), False), (None, False)])
+def test_pinned_integers(held, is_written):
+    """Few integers in memory are written out; many, or unknown ones, are refused."""
+    contents = None
+    if held is not None:
+        contents = types.SimpleNamespace(at=lambda places: torch.tensor(list(held))[list(places)])
+    tensor = types.SimpleNamespace(
+        own=types.SimpleNamespace(total=len(held or ())), shape=(1,), strides=(1,)
+    )
+    facts = types.SimpleNamespace(scalars=[contents], tensors=[tensor], grid=(1, 1, 1))
+    of = types.SimpleNamespace(
+        kernel_name="kernel",
+        spec=types.SimpleNamespace(names=["index"]),
+        layouts=["index_like"],
+        variables=["index"],
+        held="held({})".format,
+        call=lambda function: f"_{function}",
+        names=types.SimpleNamespace(give=None),
+        facts=facts,
+        programs="programs",
+    )
+    written = Assertions(of, None, "programs")
+    if is_written:
+        written.pin({0}, 0)
+        assert f"held(0), {tuple(held)}" in " ".join("".join(written.lines).split())
+    else:
+        with pytest.raises(AutodiffError, match="it depends on what 'index' holds"):
+            written.pin({0}, 0)
