@@ -15,16 +15,27 @@ from triton.backends.autodiff.errors import AutodiffError
 
 TILE, POINTERS = "tensor<256xf32>", "tensor<256x!tt.ptr<f32>>"
 STEPS = {
-    "products": "arith.mulf %v{now}, %half",
-    "sines": "math.sin %v{now}",
-    "shared": "arith.mulf %v{now}, %v{before}",
+    "products": f"%v{{next}} = arith.mulf %v{{now}}, %half : {TILE}",
+    "sines": f"%v{{next}} = math.sin %v{{now}} : {TILE}",
+    "shared": f"%v{{next}} = arith.mulf %v{{now}}, %v{{before}} : {TILE}",
 }
+# Each with a condition of its own: they do not become one.
+BRANCH = f"""%c{{now}} = arith.constant {{now}} : i32
+%is{{now}} = arith.cmpi sgt, %n, %c{{now}} : i32
+%v{{next}} = scf.if %is{{now}} -> ({TILE}) {{{{
+  %s{{now}} = math.sin %v{{now}} : {TILE}
+  scf.yield %s{{now}} : {TILE}
+}}}} else {{{{
+  scf.yield %v{{now}} : {TILE}
+}}}}"""
+
+HALF = f"%v{{next}} = arith.addf %v{{now}}, %half : {TILE}"
 
 
-def chain(step, length):
-    """Return TTIR that takes every second step, and adds a half between them."""
+def chain(step, length, between=HALF):
+    """Return TTIR that takes every second step, and another one between them."""
     lines = [
-        "tt.func public @chain(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {",
+        "tt.func public @chain(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {",
         "%i = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32>",
         f"%half = arith.constant dense<0.5> : {TILE}",
     ]
@@ -33,9 +44,8 @@ def chain(step, length):
         lines.append(f"%{name}p = tt.addptr %{name}s, %i : {POINTERS}, tensor<256xi32>")
     lines.append(f"%v0 = tt.load %xp : {POINTERS}")
     for now in range(length):
-        text = STEPS[step] if now % 2 else "arith.addf %v{now}, %half"
-        text = text.format(now=now, before=max(0, now - 1))
-        lines.append(f"%v{now + 1} = {text} : {TILE}")
+        text = step if now % 2 else between
+        lines.append(text.format(before=max(0, now - 1), now=now, next=now + 1))
     return "\n".join([*lines, f"tt.store %yp, %v{length} : {POINTERS}", "tt.return", "}"])
 
 
@@ -57,13 +67,19 @@ def growth(function, short, long):
     return min(seconds(long) / seconds(short) for _ in range(3))
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_derivation(step):
     """Ten times the operations take about ten times as long, not a hundred times."""
     assert growth(derive, chain(step, 400), chain(step, 4000)) < 20
 
 
-@pytest.mark.parametrize("step", STEPS)
+def test_branches():
+    """Eight times the branches take at most the square of that as long: each may leave a value as
+    it is."""
+    assert growth(derive, chain(BRANCH, 50, BRANCH), chain(BRANCH, 400, BRANCH)) < 64
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_code(step):
     """Four times the operations take about four times as long, not sixteen times."""
 
@@ -76,7 +92,7 @@ def test_code(step):
 
 def test_no_stack_is_too_short():
     """Tens of thousands of operations took more than the eight megabytes that a thread has."""
-    text = chain("shared", 20000)
+    text = chain(STEPS["shared"], 20000)
     (backward,) = derive(text)["backward"]
     assert backward["ttir"].count("arith.mulf") > 20000
     assert run_pipeline(text, "cse").count("arith.mulf") == 10000
@@ -85,7 +101,7 @@ def test_no_stack_is_too_short():
 
 def test_too_long():
     with pytest.raises(AutodiffError, match="too long: 32 MiB of TTIR.*static_range"):
-        derive(chain("sines", 10) + " " * (32 << 20))
+        derive(chain(STEPS["sines"], 10) + " " * (32 << 20))
 
 
 @triton.jit

@@ -56,14 +56,28 @@ static SmallVector<Value> findChoices(Value value) {
   return choices;
 }
 
-/// `values` and everything that they were chosen from, but not what `taken` was
-/// chosen from.
-static llvm::SetVector<Value> chosenFrom(ValueRange values, Value taken = {}) {
-  llvm::SetVector<Value> seen(values.begin(), values.end());
-  for (unsigned next = 0; next < seen.size(); ++next)
-    if (seen[next] != taken)
-      seen.insert_range(findChoices(seen[next]));
-  return seen;
+/// `values` and everything that they were chosen from, each value before those
+/// that it was chosen from.
+static SmallVector<Value> chosenFrom(ValueRange values) {
+  SmallVector<Value> order;
+  llvm::DenseSet<Value> seen;
+  // Values, each with what is still to be looked at.
+  SmallVector<std::pair<Value, SmallVector<Value>>> pending;
+  pending.push_back({Value(), llvm::to_vector(values)});
+  while (!pending.empty()) {
+    auto &[value, choices] = pending.back();
+    if (choices.empty()) {
+      if (value)
+        order.push_back(value);
+      pending.pop_back();
+      continue;
+    }
+    Value next = choices.pop_back_val();
+    if (seen.insert(next).second)
+      pending.push_back({next, findChoices(next)});
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
 }
 
 //===----------------------------------------------------------------------===//
@@ -132,20 +146,74 @@ private:
 };
 } // namespace
 
+namespace {
+/// A value among those that some others were chosen from. In the graph whose
+/// edges lead from a value to what it was chosen from, one dominates another if
+/// all ways to that go through it.
+struct Choice {
+  static constexpr int kUnknown = -2, kBegin = -1;
+
+  SmallVector<int, 2> from;
+  /// The last choice that dominates this one.
+  int dominator = kUnknown;
+  unsigned depth = 0;
+  /// Whether the bits of this value, or of one it was chosen from, are open.
+  bool isOpen = false;
+  /// The least depth of a dominator of such a value below this one.
+  unsigned highest = std::numeric_limits<unsigned>::max();
+};
+} // namespace
+
+/// The graph of what `roots` were chosen from; `all` is in order.
+static SmallVector<Choice> dominate(ValueRange roots, ArrayRef<Value> all) {
+  SmallVector<Choice> choices(all.size());
+  llvm::DenseMap<Value, int> places;
+  for (auto [place, value] : llvm::enumerate(all))
+    places[value] = place;
+  for (Value root : roots)
+    choices[places[root]].dominator = Choice::kBegin;
+  for (auto [place, value] : llvm::enumerate(all)) {
+    Choice &choice = choices[place];
+    choice.depth = choice.dominator == Choice::kBegin
+                       ? 1
+                       : choices[choice.dominator].depth + 1;
+    for (Value source : findChoices(value)) {
+      choice.from.push_back(places[source]);
+      // What dominates both ways to the source: dominators come earlier.
+      int one = place, other = choices[places[source]].dominator;
+      while (other != Choice::kUnknown && one != other) {
+        int &later = one > other ? one : other;
+        later = choices[later].dominator;
+      }
+      choices[places[source]].dominator = one;
+    }
+  }
+  return choices;
+}
+
+/// A value meets one that it was chosen from if there is a way to that which
+/// does not go through it.
 void Ties::meet(ValueRange values) {
-  llvm::SetVector<Value> all = chosenFrom(values);
+  SmallVector<Value> all = chosenFrom(values);
   auto isOpen = [&](Value source) {
     return !isReproducible(source, reproducible);
   };
   if (llvm::none_of(all, isOpen))
     return;
-  for (Value taken : all) {
-    llvm::SetVector<Value> beside = chosenFrom(values, taken);
-    llvm::SetVector<Value> behind = chosenFrom(findChoices(taken));
-    if (llvm::any_of(behind, [&](Value source) {
-          return beside.contains(source) && isOpen(source);
-        }))
-      found.insert(taken);
+  SmallVector<Choice> choices = dominate(values, all);
+  for (auto [value, choice] :
+       llvm::zip_equal(llvm::reverse(all), llvm::reverse(choices))) {
+    choice.isOpen = isOpen(value);
+    for (int place : choice.from) {
+      const Choice &source = choices[place];
+      if (!source.isOpen)
+        continue;
+      choice.isOpen = true;
+      choice.highest =
+          std::min({choice.highest, source.highest, source.depth - 1});
+    }
+    if (choice.highest < choice.depth)
+      found.insert(value);
   }
 }
 
