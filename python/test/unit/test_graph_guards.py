@@ -2,6 +2,7 @@
 all else alike, have graphs of their own.
 """
 
+import enum
 import functools
 import itertools
 
@@ -144,6 +145,35 @@ PAIRS = {
 }
 
 
+def last(configs, named_args, **kwargs):
+    """What a tuner might find to be best."""
+    return configs[-1:]
+
+
+def tuned_over(blocks, kernel, **options):
+    configs = [triton.Config({"SIZE": block}, **options) for block in blocks]
+    return triton.autotune(configs, key=["n"], prune_configs_by={"early_config_prune": last})(
+        kernel
+    )
+
+
+@triton.jit
+def squares_kernel(x_ptr, y_ptr, n, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+@triton.jit
+def sum_kernel(x_ptr, w_ptr, y_ptr, n, SIZE: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    if EVEN:
+        x = tl.load(x_ptr + i)
+    else:
+        x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.atomic_add(y_ptr, tl.load(w_ptr) * tl.sum(x))
+
+
 def results(function, x, upstream):
     y = function(x)
     return [y, *torch.autograd.grad(y, x, upstream)]
@@ -197,3 +227,204 @@ def test_rules(device, monkeypatch):
     register_vjp(_times_seven, symbol="__nv_expf")
     torch.testing.assert_close(gradient(compiled(x)), (torch.full_like(x, 21.0),))
     user_rules._change()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_configurations(device, backend):
+    """Tuners whose first configuration is the same choose among their own."""
+
+    def launch_of_all(kernel):
+        def launch(x):
+            y, n = torch.zeros_like(x), x.numel()
+            kernel[lambda meta: (triton.cdiv(n, meta["SIZE"]),)](x, y, n)
+            return y
+
+        return launch
+
+    for blocks in ((32, 64), (32, 256)):
+        launch = launch_of_all(differentiable(tuned_over(blocks, squares_kernel)))
+        compiled = torch.compile(launch, backend=backend, fullgraph=True)
+        x, upstream = (torch.randn(1000, device=device) for _ in range(2))
+        x.requires_grad_()
+        expected = [x * x, 2 * x * upstream]
+        torch.testing.assert_close(results(compiled, x, upstream), expected)
+
+
+@pytest.mark.parametrize("dynamic", [True, None])
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_heuristics_of_each_configuration(device, backend, dynamic):
+    """What a heuristic says for the configuration that is chosen is for these sizes."""
+    even = triton.heuristics({"EVEN": lambda args: args["n"] % args["SIZE"] == 0})(sum_kernel)
+    kernel = differentiable(tuned_over((32, 64), even))
+
+    def launch(x, w):
+        n = x.numel()
+        y = torch.zeros(1, device=device)
+        kernel[lambda meta: (triton.cdiv(n, meta["SIZE"]),)](x, w, y, n)
+        return y
+
+    compiled = torch.compile(launch, backend=backend, dynamic=dynamic, fullgraph=True)
+    for n in (256, 128, 96, 1056):
+        x = torch.full((n + 256,), 1e6, device=device)[128 : n + 128].copy_(torch.randn(n))
+        w = torch.randn(1, device=device, requires_grad=True)
+        expected = [w * x.sum(), x.sum()[None]]
+        found = results(lambda w, x=x: compiled(x, w), w, torch.ones(1, device=device))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_hooks(device, backend, count):
+    """What is done before each launch is done in graphs, too."""
+
+    def zero(arguments):
+        arguments["y_ptr"].zero_()
+
+    even = triton.heuristics({"EVEN": lambda args: False})(sum_kernel)
+    kernel = differentiable(tuned_over((32, 64)[:count], even, pre_hook=zero))
+
+    def launch(x, w):
+        y = torch.full((1,), 1000.0, device=device)
+        kernel[lambda meta: (triton.cdiv(x.numel(), meta["SIZE"]),)](x, w, y, x.numel())
+        return y
+
+    compiled = torch.compile(launch, backend=backend, fullgraph=True)
+    x, w = torch.randn(300, device=device), torch.randn(1, device=device, requires_grad=True)
+    found = results(lambda w: compiled(x, w), w, torch.ones(1, device=device))
+    torch.testing.assert_close(found, [w * x.sum(), x.sum()[None]], rtol=1e-4, atol=1e-4)
+
+
+@triton.jit
+def remainder_kernel(x_ptr, y_ptr, n, c, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i, mask=i < n)
+    factor = ((tl.full((1,), 0, tl.int64) + c) % 1000).to(tl.float32)
+    tl.store(y_ptr + i, x * x * factor, mask=i < n)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("dynamic", [True, None])
+def test_long_integers(device, dynamic, backend):
+    """Those of 64 bits are not taken for the last 32 of these."""
+    kernel = differentiable(remainder_kernel)
+
+    def launch(x, c):
+        y = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), c, 64)
+        return y
+
+    compiled = torch.compile(launch, backend=backend, dynamic=dynamic, fullgraph=True)
+    for c in (5, 7, -7, -(2**31) - 9, -(2**40) - 7, 2**40 + 7):
+        x = torch.randn(100, device=device, requires_grad=True)
+        # As in C: the sign is the dividend's.
+        factor = abs(c) % 1000 * (1 if c > 0 else -1)
+        found = results(lambda x, c=c: compiled(x, c), x, torch.ones_like(x))
+        torch.testing.assert_close(found, [factor * x * x, 2 * factor * x])
+
+
+@triton.jit
+def scaled_kernel(x_ptr, y_ptr, n, factor, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) * factor, mask=i < n)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("by", ["heuristics", "tuner"])
+def test_chosen_numbers(device, by, backend):
+    """What is chosen need not be a constexpr."""
+    if by == "tuner":
+        chosen = triton.autotune([triton.Config({"factor": 3.0})], key=[])(scaled_kernel)
+    else:
+        chosen = triton.heuristics({"factor": lambda args: 3.0})(scaled_kernel)
+    kernel = differentiable(chosen)
+
+    def launch(x):
+        y = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), SIZE=32)
+        return y
+
+    x = torch.randn(100, device=device, requires_grad=True)
+    compiled = torch.compile(launch, backend=backend, fullgraph=True)
+    found = results(compiled, x, torch.ones_like(x))
+    torch.testing.assert_close(found, [3 * x, torch.full_like(x, 3.0)])
+
+
+class Mode(enum.IntEnum):
+    DOUBLE = 2
+    TRIPLE = 3
+
+
+@pytest.mark.parametrize("kernel", [double_kernel, scaled_kernel])
+def test_named_numbers(device, kernel):
+    """A member of an enumeration is a number, and a constant of the graph."""
+    launched = differentiable(kernel)
+
+    def launch(x, mode):
+        y = torch.empty_like(x)
+        given = (x, y, mode, 64) if kernel is double_kernel else (x, y, 64, mode, 64)
+        launched[(1,)](*given)
+        return y
+
+    compiled = torch.compile(launch, backend="aot_eager", fullgraph=True)
+    for mode in Mode:
+        x = torch.randn(64, device=device, requires_grad=True)
+        torch.testing.assert_close(compiled(x, mode), launch(x, mode))
+
+
+@triton.jit
+def strided_kernel(x_ptr, y_ptr, n, step, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i * step, mask=i < n)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+def test_no_elements(device):
+    """A plan for nothing holds for its numbers alone."""
+    kernel = differentiable(strided_kernel)
+
+    def launch(x, step):
+        y = torch.empty(x.numel(), device=device)
+        kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), step, 64)
+        return y
+
+    compiled = torch.compile(launch, backend="aot_eager", dynamic=True, fullgraph=True)
+    for n in (100, 0, 50):
+        x = torch.randn(2 * n, device=device)[::2].requires_grad_()
+        found = results(lambda x: compiled(x, 2), x, torch.ones(n, device=device))
+        torch.testing.assert_close(found, [x * x, 2 * x])
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("wants", [True, False])
+def test_functions_of_libraries(device, backend, wants):
+    launch = launch_of(differentiable(exponential_kernel))
+    compiled = torch.compile(launch, backend=backend, fullgraph=True)
+    x = torch.randn(BLOCK, device=device, requires_grad=wants)
+    y = compiled(x)
+    torch.testing.assert_close(y, 3 * x.exp())
+    if wants:
+        torch.testing.assert_close(torch.autograd.grad(y.sum(), x), (3 * x.exp(),))
+
+
+@triton.jit
+def two_outputs_kernel(x_ptr, y_ptr, z_ptr, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + i, x * x)
+    tl.store(z_ptr + i, tl.exp(x))
+
+
+def test_gradients_that_came_before(device):
+    """Eager launches say which outputs have gradients; a graph is for all of them."""
+    kernel = differentiable(two_outputs_kernel)
+
+    def launch(x):
+        y, z = torch.empty_like(x), torch.empty_like(x)
+        kernel[(1,)](x, y, z, BLOCK)
+        return y, z
+
+    x = torch.randn(BLOCK, device=device, requires_grad=True)
+    for _ in range(2):
+        torch.autograd.grad(launch(x)[1].sum(), x)
+    y, z = torch.compile(launch, backend="aot_eager", fullgraph=True)(x)
+    torch.testing.assert_close(torch.autograd.grad(y.sum() + z.sum(), x), (2 * x + x.exp(),))

@@ -1,5 +1,7 @@
 """Operations as operators of PyTorch: schemas, gradients, tracers, and what is refused."""
 
+import copy
+
 import pytest
 import torch
 import triton
@@ -227,3 +229,35 @@ def test_what_no_gradient_reaches(device):
         torch.autograd.grad(second.sum(), (x, w)), (-x.sin(), torch.zeros_like(w)), strict=True
     ):
         torch.testing.assert_close(gradient, truth.detach())
+
+
+@triton.jit
+def scaled_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) * factor, mask=i < n)
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, name=None):
+        super().__init__()
+        self.factor = 2.0
+        self.op = autodiff(scaled_kernel, self.launch)
+        if name is not None:
+            self.op = self.op.register(name)
+
+    def launch(self, kernel, x: torch.Tensor) -> torch.Tensor:
+        y = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), self.factor, 32)
+        return y
+
+
+def test_copies_of_what_an_operation_belongs_to(device, operator_name):
+    """An operation is the copy's own; an operator would stay the original's."""
+    copied = copy.deepcopy(Scaled())
+    copied.factor = 3.0
+    x = torch.randn(40, device=device, requires_grad=True)
+    torch.testing.assert_close(torch.autograd.grad(copied.op(x).sum(), x), (torch.full_like(x, 3),))
+    layer = Scaled(operator_name("copied"))
+    assert copy.deepcopy(layer.op) is layer.op
+    with pytest.raises(AutodiffError, match="launches for one Scaled.*its arguments"):
+        copy.deepcopy(layer)

@@ -7,6 +7,7 @@ components of a tensor descriptor.
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Iterator
 
@@ -28,6 +29,8 @@ class FlatArguments:
 
     def add(self, value, is_constant: bool = False) -> None:
         """Flatten an argument; Dynamo reads this function."""
+        if isinstance(value, enum.IntEnum) and not is_constant:
+            value = value.value
         if isinstance(value, Tensor):
             self.tensors.append(value)
             self.described += ("tensor", value.dtype)
@@ -54,6 +57,8 @@ class FlatArguments:
 
 def constant(value):
     """Return the value that a graph is specialized for; for a symbol, the one it is traced with."""
+    if isinstance(value, enum.Enum):
+        return value
     if isinstance(value, (bool, torch.SymBool)):
         return True if value else False  # noqa: SIM210
     if isinstance(value, (float, torch.SymFloat)):

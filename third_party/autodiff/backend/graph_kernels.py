@@ -28,6 +28,8 @@ from .source import python_of
 Tensor = torch.Tensor
 # Operations on descriptors that PyTorch knows.
 _KNOWN = re.compile(r"tt\.(?:make_tensor_descriptor|descriptor_load|descriptor_store)\b")
+# The least integer that takes 64 bits.
+_LONG = 1 << 31
 
 
 def _refuse_descriptors(name: str, ttir: str) -> None:
@@ -37,6 +39,12 @@ def _refuse_descriptors(name: str, ttir: str) -> None:
     for line in ttir.splitlines():
         if ("tensordesc" in line or "tt.descriptor" in line) and not _KNOWN.search(line):
             raise refused(name, f"PyTorch does not follow descriptors through {line.strip()!r}")
+
+
+def _refuse_library(name: str, text: str) -> None:
+    """Raise if Inductor would have to write functions of a library, which it imports by name."""
+    if "@tl.core.extern" in text:
+        raise refused(name, "it calls functions of a library")
 
 
 class TracedLayout(Layout):
@@ -91,6 +99,7 @@ class _Text:
         launch = ExportedLaunch(execution, backward, "")
         module = Module([launch], None, is_for_readers=False)
         text = module.text()
+        _refuse_library(launch.kernel_name, text)
         text = without_comprehensions(with_types(text, dict.fromkeys(module.nodes[0].launched)))
         self.launch, self.node = launch, module.nodes[0]
         self._scope = scope_of(text, launch.kernel_name)
@@ -211,6 +220,16 @@ class InlinedLaunch:
         return {i: g for i, g in enumerate(found) if g is not None}
 
 
+def refuse_long(spec, leaves) -> None:
+    """Raise if Inductor would take an integer for one of 32 bits: it does with what is below −2³¹.
+
+    `leaves` are the values of the kernel's arguments, without symbols.
+    """
+    for type_, value in zip(spec.types, leaves, strict=True):
+        if type_ == "i64" and value < _LONG:
+            raise refused(spec.name, "Inductor takes its integers for short ones")
+
+
 class InlinedForward:
     """A launch without gradients.
 
@@ -222,7 +241,9 @@ class InlinedForward:
         spec = state.spec
         ttir = spec.kernel.asm["ttir"]
         _refuse_descriptors(spec.name, ttir)
-        text = with_types(python_of(ttir, target=spec.target), {spec.name: None})
+        text = python_of(ttir, target=spec.target)
+        _refuse_library(spec.name, text)
+        text = with_types(text, {spec.name: None})
         self._kernel = _Traced(scope_of(text, spec.name)[spec.name])
         self._options = said_options(inherited_options(spec.kernel.metadata), spec.target)
 
@@ -246,8 +267,8 @@ def guard(spec, values) -> None:
         if isinstance(value, torch.SymInt):
             attributes = spec.kernel.src.attrs.get((spec.parameters[i],), ())
             divisible = any(a[0] == "tt.divisibility" for a in attributes)
-            bits = int(spec.types[i][1:])
-            if (divisible and value % 16 != 0) or not value < 1 << bits - 1:
+            least, end = (-_LONG, _LONG) if spec.types[i] == "i32" else (_LONG, 1 << 63)
+            if (divisible and value % 16 != 0) or not value < end or value < least:
                 raise AssertionError("a symbol is not what it is traced with")
 
 

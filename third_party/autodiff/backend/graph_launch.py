@@ -40,8 +40,12 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
         extents = grid(arguments | meta) if callable(grid) else grid
         extents = list(extents) if isinstance(extents, (tuple, list)) else [extents]
         grids += [*extents, 1, 1][:3]
-    # A graph for this kernel, its options and these rules is not for others.
+    # A graph is for this kernel, its options, these rules, and what wrappers choose for each
+    # configuration: the graph may hold any of these.
     guarded = (resolver.text, generation())
+    for meta in metas[1:]:
+        for name in meta:
+            guarded += (constant(meta[name]),)
     name, outputs, refusal = kernel._operator(guarded, *parts.described)
     if not name:
         # Without gradients, it may run outside of the graph.

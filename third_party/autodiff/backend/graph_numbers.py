@@ -193,7 +193,11 @@ def _of_constants(function):
     return call
 
 
-_OF_CONSTANTS = (exported.require_parts_cover, exported.require_parts_distinct)
+_OF_CONSTANTS = (
+    exported.require_parts_cover,
+    exported.require_parts_distinct,
+    exported.require_same,
+)
 REPLACED = {
     **{private(f.__name__): _of_constants(f) for f in _OF_CONSTANTS},
     **{private("box"): _box, private("greatest"): _greatest},

@@ -9,6 +9,7 @@ the copies. Inductor leaves out a copy if the original is not used any more.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 from itertools import repeat
 
@@ -31,7 +32,7 @@ from .graph_gradient import (
     same_layout,
 )
 from .graph_kept import Held, Runs, faked, gradients, keep
-from .graph_kernels import InlinedForward, InlinedLaunch
+from .graph_kernels import InlinedForward, InlinedLaunch, refuse_long
 from .library import native
 from .runtime import recording_history
 from .state import KernelState
@@ -60,12 +61,25 @@ def operator_of(kernel, described) -> LaunchOperator:
         known = kernel.__dict__.setdefault("_operators", {})
         key = (generation(), *((kind, type(value), identity(value)) for kind, value in described))
         if key not in known:
-            made = LaunchOperator(kernel, described)
-            if made.name not in _operators:
-                made.define()
-                _operators[made.name] = made
-            known[key] = _operators[made.name]
+            known[key] = _defined(LaunchOperator(kernel, described))
         return known[key]
+
+
+def _defined(made: LaunchOperator) -> LaunchOperator:
+    """Return the defined operator that is equal to one that was made.
+
+    Wrappers are compared by identity: of what they do, a name contains a part.
+    """
+    name = made.name
+    for number in itertools.count(2):
+        known = _operators.get(made.name)
+        if known is None:
+            made.define()
+            _operators[made.name] = made
+            return made
+        if known.runs_like(made):
+            return known
+        made.name = f"{name}_{number}"
 
 
 def rereads(name: str) -> list[int]:
@@ -104,9 +118,16 @@ class LaunchOperator:
         # matters.
         options = kernel._resolver.options
         constants = [(kind, identity(value)) for kind, value in described]
-        decides = (kernel._resolver.identity(), options, options.atomics(), constants, self._rules)
+        tuned = kernel._resolver.configurations
+        decides = (kernel._resolver.identity(), options, options.atomics(), tuned, constants)
+        decides += (self._rules,)
         digest = hashlib.sha256(repr((*decides, native().version())).encode()).hexdigest()[:12]
         self.name = f"{kernel._resolver.function.__name__}_{digest}"
+
+    def runs_like(self, other: LaunchOperator) -> bool:
+        """Whether an operator with the same name launches the same."""
+        one, two = self.kernel._resolver, other.kernel._resolver
+        return not (one.wrapped or two.wrapped) or one.text == two.text
 
     @property
     def _rules(self) -> list:
@@ -255,11 +276,13 @@ class LaunchOperator:
             launch, grid = self._foreseen(tensors, ints, floats, grids)
             state = KernelState.of(launch.kernel, launch.function, self.kernel._resolver.options)
             leaves = state.spec.flatten(launch.values)
+            refuse_long(state.spec, leaves)
             places = self.places(state)
             arguments = tuple(i for i in state.spec.pointers if places[i] in wanted)
             kind, of = InlinedForward, state
             if wanted:
-                kind, of = InlinedLaunch, state.execution(arguments, launch.grid, leaves)
+                of = state.execution(arguments, launch.grid, leaves, foreseen=False)
+                kind = InlinedLaunch
             if len(self._inlined) >= _MOST_INLINED:
                 # Graphs keep those that they use.
                 self._inlined.clear()
@@ -274,11 +297,19 @@ class LaunchOperator:
         """Return a launch like the traced one, and its grid."""
         ints, floats = hints(ints), hints(floats)
         resolver = self.kernel._resolver
+        free = (
+            name
+            for name, fixed in zip(resolver.names, resolver.constants, strict=True)
+            if not fixed
+        )
+        if not resolver.is_free_to_try or not self._chosen.keys().isdisjoint(free):
+            # A graph does not call hooks before launches, nor does it choose numbers.
+            raise Unforeseen
         if len(resolver.configurations) == 1:
             stand_ins = [StandIn(t, n) for n, t in enumerate(tensors)]
             arguments = self._arguments(stand_ins, ints, floats) | self._chosen
             return resolver.resolve((), {**arguments, **self._options}, hints(grids)), grids
-        if not resolver.is_free_to_try or any(not t.is_floating_point() for t in tensors):
+        if any(not t.is_floating_point() for t in tensors):
             # The values that it is tried with must not matter.
             raise Unforeseen
         found = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import types
 import typing
 
 import torch
@@ -104,13 +105,23 @@ class _Operator:
             name, self._run, mutates_args=(), schema=self._schema, tags=_TAGS
         )
         self.forward.register_fake(self._fake)
-        # An operator is one for the process: copies of a model have the same.
-        self.forward.__deepcopy__ = lambda memo: self.forward
+        self.forward.__deepcopy__ = self._copied
         self._histories, self._node = Histories(name), node(repr(op))
         self._library = self._defined(name)
         if sharding is not None:
             sharding.register(self.forward)
             op._shardings.append(sharding)
+
+    def _copied(self, memo):
+        """An operator is one for the process: copies of a model have the same."""
+        stub = innermost(self._stub)
+        if isinstance(stub, types.MethodType) and id(stub.__self__) in memo:
+            raise AutodiffError(
+                f"operator {self._name!r} launches for one {type(stub.__self__).__name__}, and a "
+                "copy of that would use its attributes: make what the stub needs its arguments, or "
+                "copy before `register`, which gives each copy an operator of its own"
+            )
+        return self.forward
 
     def _refuse_keyword_tensors(self, parsed) -> None:
         for argument in parsed.arguments:

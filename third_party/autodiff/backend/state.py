@@ -160,10 +160,14 @@ class KernelState:
             ask = ask.changed(case.changes(found))
         raise PlanError(f"kernel {self.spec.name!r}: plans say to ask for what was asked before")
 
-    def execution(self, wanted, grid, leaves) -> Execution:
-        """Return how to run a launch that wants the gradients of arguments `wanted`."""
+    def execution(self, wanted, grid, leaves, foreseen=True) -> Execution:
+        """Return how to run a launch that wants the gradients of arguments `wanted`.
+
+        It is planned for the outputs that are expected to have gradients, or for all of them if
+        that is not `foreseen`, as in a graph.
+        """
         # When a checkpoint's forward is run again, hooks have to save the same tensors.
-        expected = None if _saves_by_hooks(True) else self._expected.get(wanted)
+        expected = self._expected.get(wanted) if foreseen and not _saves_by_hooks(True) else None
         family = self._families.get(wanted)
         if family is not None:
             key, executions = family
