@@ -559,16 +559,22 @@ def test_kernels_are_compiled_again(device, call, tmp_path):
     assert [run(2, 3), run(2, 3), run(5, 3), run(5, 4)] == [7, 7, 13, 14]
 
 
-def test_another_version_compiles_again(monkeypatch):
+def test_another_version_or_rule_compiles_again(monkeypatch):
     """Triton's key of a kernel covers what derives its gradients."""
-    from triton_autodiff import device_functions
+    from triton_autodiff import device_functions, user_rules
 
     def keys():
         made = grad(cube)
         kernel = triton.jit(called_inside_kernel.fn)
         return made.cache_key, kernel.cache_key
 
+    def assert_changed(before):
+        assert all(new != old for new, old in zip(keys(), before, strict=True))
+
     before = keys()
     assert keys() == before
+    with monkeypatch.context() as patch:
+        patch.setattr(user_rules, "_rules", {("symbol", "__nv_erff"): cube})
+        assert_changed(before)
     monkeypatch.setattr(device_functions, "_version", lambda: "another")
-    assert all(new != old for new, old in zip(keys(), before, strict=True))
+    assert_changed(before)
