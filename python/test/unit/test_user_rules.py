@@ -339,51 +339,6 @@ def test_wrong_custom_rules_are_named(device, wrong, message):
         op(x)
 
 
-REDEFINED = """
-import pytest, torch, triton, triton.language as tl
-from triton_autodiff import AutodiffError, custom_vjp, differentiable
-
-@custom_vjp
-@triton.jit
-def same(x):
-    return x * 1.0
-
-@same.defvjp
-@triton.jit
-def same_vjp(dy, x, y):
-    return dy
-
-@triton.jit
-def helper(x):
-    return 3.0 * x
-
-@differentiable
-@triton.jit
-def kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
-    i = tl.arange(0, SIZE)
-    tl.store(y_ptr + i, helper(same(tl.load(x_ptr + i))))
-
-x, y = torch.ones(64, requires_grad=True), torch.empty(64)
-kernel[(1,)](x.detach(), y, 64)
-
-@triton.jit
-def helper(x):
-    return 7.0 * x
-
-with pytest.raises(AutodiffError, match="kernel 'kernel' was compiled before a function"):
-    kernel[(1,)](x, y, 64)
-"""
-
-
-def test_what_a_kernel_calls_is_defined_anew(tmp_path):
-    """The gradient with rules of one's own would be another kernel's: see a notebook's cell."""
-    if torch.cuda.is_available():
-        pytest.skip("needs the CPU backend to be active")
-    program = tmp_path / "redefined.py"
-    program.write_text(REDEFINED)
-    subprocess.run([sys.executable, program], check=True)
-
-
 INTERPRETED = """
 import torch
 import triton

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import threading
 
 import triton.language as tl
@@ -58,18 +57,6 @@ def _root(error: BaseException) -> BaseException:
     return error
 
 
-def _refuse_redefined(function) -> None:
-    """Raise if what a kernel calls is no longer what it was compiled with."""
-    again = copy.copy(function)
-    again.hash = None
-    if again.cache_key != function.cache_key:
-        raise AutodiffError(
-            f"kernel {function.__name__!r} was compiled before a function that it calls, or a "
-            "constant that it uses, was defined anew: its gradient would be that of another "
-            "kernel. Define the kernel anew, too"
-        )
-
-
 def trace_for_derivative(kernel, target, options: dict, constexprs=None) -> str:
     """Return the TTIR of a compiled kernel with its user-defined derivatives.
 
@@ -81,10 +68,7 @@ def trace_for_derivative(kernel, target, options: dict, constexprs=None) -> str:
         source = ASTSource(source.fn, source.signature, constants, source.attrs)
     try:
         with compiling(source.fn), _differentiating():
-            _refuse_redefined(source.fn)
             return traced(source, target, options)
-    except AutodiffError:
-        raise
     except Exception as error:
         raise AutodiffError(f"{_root(error)}; {error}") from None
 
