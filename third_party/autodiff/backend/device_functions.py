@@ -33,8 +33,8 @@ def _version() -> str:
 class _Transformation(ConstexprFunction):
     """`grad` and the like, which may be called in a kernel or outside.
 
-    If a kernel calls it, Triton's cache key of the kernel includes our version, the registered rules,
-    and the function that is passed, since the kernel names it.
+    If a kernel calls it, Triton's cache key of the kernel includes our version, the registered
+    rules, and the function that is passed, since the kernel names it.
     """
 
     def __init__(self, function):
