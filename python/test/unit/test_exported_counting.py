@@ -29,6 +29,8 @@ def steps(dtype, device, m, first, step):
     return [*tensors((m, 8), dtype=dtype, device=device), first, step]
 
 
+# Where several programs add to one element, in the order of threads.
+IN_ANY_ORDER = ("steps", "ragged")
 single = torch.float32
 # As in test_export.py.
 FORMS = {
@@ -48,7 +50,8 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_other_sizes(form, device, tmp_path):
     op, (make, dtype), sizes = FORMS[form]
-    assert_other_sizes(op, tmp_path, (make(dtype, device, *size) for size in sizes))
+    exact = form not in IN_ANY_ORDER
+    assert_other_sizes(op, tmp_path, (make(dtype, device, *size) for size in sizes), exact)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -100,7 +103,7 @@ def test_contents(form, device, tmp_path):
     run(op, args)
     twin = exported(op, tmp_path, *args)
     for held in contents:
-        assert compare(op, twin, make(device, held))
+        assert compare(op, twin, make(device, held), exact=form not in IN_ANY_ORDER)
 
 
 @pytest.mark.parametrize("ends", [([0, 30], [50, 80]), ([0, 40], [40, 70]), ([0, 50], [40, 80])])
