@@ -167,6 +167,16 @@ def needs_gradients():
 
 
 @pytest.fixture
+def own_rules(monkeypatch):
+    """Rules of one test are not seen by the others."""
+    from triton.backends.autodiff import user_rules
+
+    monkeypatch.setattr(user_rules, "_rules", {})
+    yield
+    user_rules._change()
+
+
+@pytest.fixture
 def differentiable():
     """`differentiable`, imported when Triton's driver has been chosen."""
     from triton.backends.autodiff import differentiable

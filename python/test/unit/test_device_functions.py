@@ -473,9 +473,8 @@ def test_mistakes(make, message):
         make()
 
 
-def test_registered_rules(monkeypatch):
+def test_registered_rules(own_rules):
     """A rule that gradients of kernels know is not silently left out."""
-    monkeypatch.setattr(user_rules, "_rules", {})
     register_vjp(with_a_rule, asm="tanh.approx.f32 $0, $1;")
     with pytest.raises(AutodiffError, match="the rule 'with_a_rule' of register_vjp"):
         grad(by_assembly).source("fp32[16]")
@@ -561,7 +560,7 @@ def test_kernels_are_compiled_again(device, call, tmp_path):
 
 def test_another_version_or_rule_compiles_again(monkeypatch):
     """Triton's key of a kernel covers what derives its gradients."""
-    from triton_autodiff import device_functions, user_rules
+    from triton_autodiff import device_functions
 
     def keys():
         made = grad(cube)

@@ -16,12 +16,11 @@ from triton.backends.autodiff import (
     differentiable,
     register_vjp,
     stop_gradient,
-    user_rules,
 )
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-pytestmark = pytest.mark.every_triton
+pytestmark = [pytest.mark.every_triton, pytest.mark.usefixtures("own_rules")]
 
 DTYPES = [torch.float32, torch.float64]
 HALF = [torch.float16, torch.bfloat16]
@@ -44,14 +43,6 @@ INSTRUCTIONS = {
     "copysign.f32 $0, $2, $1;": torch.copysign,
     "mov.b32 $0, $1;": lambda x, w: x + 0 * w,
 }
-
-
-@pytest.fixture(autouse=True)
-def own_rules(monkeypatch):
-    """Rules of one test are not seen by the others."""
-    monkeypatch.setattr(user_rules, "_rules", {})
-    yield
-    user_rules._change()
 
 
 @pytest.mark.parametrize("assembly", INSTRUCTIONS)
