@@ -42,7 +42,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
         grids += [*extents, 1, 1][:3]
     # A graph is for this kernel, its options, these rules, and what wrappers choose for each
     # configuration: the graph may hold any of these.
-    guarded = (resolver.text, generation())
+    guarded = (resolver.kernel_and_options, generation())
     for meta in metas[1:]:
         for name in meta:
             guarded += (constant(meta[name]),)

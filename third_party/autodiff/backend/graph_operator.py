@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import threading
-from itertools import repeat
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -116,18 +115,24 @@ class LaunchOperator:
         self.read = frozenset(places[i] for i, a in enumerate(plan.arguments) if a.loaded)
         # PyTorch saves compiled operators by name, so the name has to contain everything that
         # matters.
-        options = kernel._resolver.options
-        constants = [(kind, identity(value)) for kind, value in described]
-        tuned = kernel._resolver.configurations
-        decides = (kernel._resolver.identity(), options, options.atomics(), tuned, constants)
-        decides += (self._rules,)
-        digest = hashlib.sha256(repr((*decides, native().version())).encode()).hexdigest()[:12]
-        self.name = f"{kernel._resolver.function.__name__}_{digest}"
+        resolver = kernel._resolver
+        decides = (
+            resolver.identity(),
+            resolver.options,
+            resolver.options.atomics(),
+            resolver.configurations,
+            [(kind, identity(value)) for kind, value in described],
+            self._rules,
+            native().version(),
+        )
+        digest = hashlib.sha256(repr(decides).encode()).hexdigest()[:12]
+        self.name = f"{resolver.function.__name__}_{digest}"
 
     def runs_like(self, other: LaunchOperator) -> bool:
         """Whether an operator with the same name launches the same."""
         one, two = self.kernel._resolver, other.kernel._resolver
-        return not (one.wrapped or two.wrapped) or one.text == two.text
+        is_plain = not one.wrapped and not two.wrapped
+        return is_plain or one.kernel_and_options == two.kernel_and_options
 
     @property
     def _rules(self) -> list:
@@ -138,7 +143,8 @@ class LaunchOperator:
         """Return the state of the kernel for some numbers."""
         dtypes = (value for kind, value in self._parameters if kind == "tensor")
         resolver = self.kernel._resolver
-        values = self.values(map(MockTensor, dtypes), repeat(_SOME_INT), repeat(0.5))
+        numbers = map(itertools.repeat, (_SOME_INT, 0.5))
+        values = self.values(map(MockTensor, dtypes), *numbers)
         arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
         launch = resolver.resolve((), {**arguments, **self._options}, (1, 1, 1))
         return KernelState.of(launch.kernel, launch.function, resolver.options)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import itertools
 import re
-import weakref
 
 import torch
 from triton import Config
@@ -30,7 +28,7 @@ from .options import DEFAULT
 from .reordered import warn_of_reordered
 from .tensor_likes import tensor_of
 from .uniform_operands import warn_of_uniform_operands
-from .wrappers import catch, chain, is_plain, one_at_a_time, passes_on, prepare
+from .wrappers import catch, chain, is_plain, passes_on, prepare, shared_by
 
 
 def _configs(wrapper) -> list[Config]:
@@ -48,16 +46,6 @@ def _tried(tuned: list[list[Config]]) -> tuple[tuple[int, int], ...]:
 
 # What no argument is.
 _UNKNOWN = object()
-_numbers: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
-
-
-class _Number:
-    """The number of a kernel, which is its own as long as a resolver holds both."""
-
-    unused = itertools.count()
-
-    def __init__(self):
-        self.number = next(self.unused)
 
 
 class Launch:
@@ -79,9 +67,9 @@ class Resolver:
         *wrappers, inner = chain(kernel)
         tuned = [configs for configs in map(_configs, wrappers) if configs]
         self.options = options._replace(forward_configs=_tried(tuned))
-        self._number = _numbers.setdefault(id(kernel), _Number())
+        self._shared = shared_by(kernel)
         # A graph is for one kernel with the same options: Dynamo compares this text.
-        self.text = f"kernel {self._number.number}, {self.options}"
+        self.kernel_and_options = f"kernel {self._shared.number}, {self.options}"
         self.interpreted = is_interpreted(inner)
         self.function = compilable(inner) if self.interpreted else inner
         plain = is_plain(inner)
@@ -89,8 +77,7 @@ class Resolver:
         # Whether a call's arguments are known to be those of the launch.
         self.passes_on = plain and all(passes_on(wrapper) for wrapper in wrappers)
         self._kernel = kernel
-        # Held while wrappers run.
-        self.lock = one_at_a_time(kernel) if self.wrapped else contextlib.nullcontext()
+        self.lock = self._shared.lock if self.wrapped else contextlib.nullcontext()
         if self.wrapped:
             prepare(wrappers, inner)
         parameters = list(self.function.signature.parameters.values())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import sys
 import threading
 import weakref
@@ -42,8 +43,22 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-# A lock for each wrapper in use, by its `id`.
-_locks: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+class Shared:
+    """What everybody shares who uses one kernel, wrapped or not: it lives as long as they do."""
+
+    _unused = itertools.count()
+
+    def __init__(self):
+        self.number = next(self._unused)
+        # Held while wrappers run, which may not be thread-safe: Triton's autotuner stores the
+        # arguments of the launch.
+        self.lock = threading.RLock()
+
+
+# By the `id` of a kernel in use.
+_shared: weakref.WeakValueDictionary[int, Shared] = weakref.WeakValueDictionary()
 
 
 def chain(kernel, what: str = "kernel") -> list:
@@ -110,12 +125,9 @@ def passes_on(wrapper) -> bool:
     return getattr(type(wrapper), "run", None) in (Autotuner.run, Heuristics.run)
 
 
-def one_at_a_time(kernel) -> threading.RLock:
-    """Return the lock of a kernel's wrappers, which live as long as it does.
-
-    They may not be thread-safe: Triton's autotuner stores the arguments of the launch.
-    """
-    return _locks.setdefault(id(kernel), threading.RLock())
+def shared_by(kernel) -> Shared:
+    """Return what users of a kernel share. They have to hold both."""
+    return _shared.setdefault(id(kernel), Shared())
 
 
 def catch(handle, call, /, *args, **kwargs):
