@@ -44,8 +44,7 @@ class _Transformation(ConstexprFunction):
     @property
     def cache_key(self) -> str:
         """The cache key of kernels that call it."""
-        rules = hashlib.sha256(fingerprint().encode()).hexdigest()
-        return f"{self._fn_name}-{_version()}-{rules}"
+        return f"{self._fn_name}-{_version()}-{fingerprint()}"
 
 
 class DerivedFunction(JITFunction):

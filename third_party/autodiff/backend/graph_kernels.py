@@ -220,16 +220,6 @@ class InlinedLaunch:
         return {i: g for i, g in enumerate(found) if g is not None}
 
 
-def refuse_long(spec, leaves) -> None:
-    """Raise if Inductor would take an integer for one of 32 bits: it does with what is below −2³¹.
-
-    `leaves` are the values of the kernel's arguments, without symbols.
-    """
-    for type_, value in zip(spec.types, leaves, strict=True):
-        if type_ == "i64" and value < _LONG:
-            raise refused(spec.name, "Inductor takes its integers for short ones")
-
-
 class InlinedForward:
     """A launch without gradients.
 
@@ -270,6 +260,16 @@ def guard(spec, values) -> None:
             least, end = (-_LONG, _LONG) if spec.types[i] == "i32" else (_LONG, 1 << 63)
             if (divisible and value % 16 != 0) or not value < end or value < least:
                 raise AssertionError("a symbol is not what it is traced with")
+
+
+def refuse_long(spec, leaves) -> None:
+    """Raise if Inductor would take an integer for one of 32 bits: it does with what is below −2³¹.
+
+    `leaves` are the values of the kernel's arguments, without symbols.
+    """
+    for type_, value in zip(spec.types, leaves, strict=True):
+        if type_ == "i64" and value < _LONG:
+            raise refused(spec.name, "Inductor takes its integers for short ones")
 
 
 def _make_constant(value) -> None:

@@ -32,9 +32,9 @@ _GRAD = torch._C._functorch.TransformType.Grad
 
 # PyTorch's message if such a launch breaks a graph that has to be whole.
 NOT_IN_GRAPHS = (
-    "no graph can hold this launch: its kernel is interpreted, or is under a "
-    "wrapper that may launch anything. Differentiate what the wrapper holds, or leave the launch "
-    "between two graphs, as torch.compile does without fullgraph=True"
+    "no graph can hold this launch: its kernel is interpreted, or is under a wrapper that may "
+    "launch anything. Differentiate what the wrapper holds, or leave the launch between two "
+    "graphs, as torch.compile does without fullgraph=True"
 )
 
 
