@@ -14,6 +14,12 @@ def _affine(a, b, c, d):
 
 
 @triton.jit
+def _dual(a, b, c, d):
+    """(a + b ε) (c + d ε), in which sides may be swapped."""
+    return a * c, a * d + b * c
+
+
+@triton.jit
 def _product_and_ratio(a, b):
     return a * a, a / b
 
@@ -25,7 +31,7 @@ def pairs_kernel(a_ptr, b_ptr, y_ptr, z_ptr, n, N: tl.constexpr, HOW: tl.constex
     places = i[:, None] * N + i[None, :]
     a, b = tl.load(a_ptr + places), tl.load(b_ptr + places)
     if HOW == "reduce":
-        y, z = tl.reduce((a, b), 1, _affine)
+        y, z = tl.reduce((a, b), 1, _dual)
         tl.store(y_ptr + i, y)
         tl.store(z_ptr + i, z, mask=i < n)
     else:
@@ -52,8 +58,9 @@ def pairs_reference(a, b, n, how):
         a, b = a.flip(1), b.flip(1)
     rows, states = [a[:, 0]], [b[:, 0]]
     for column in range(1, a.shape[1]):
+        before = rows[-1] if how == "reduce" else 1
+        states.append(a[:, column] * states[-1] + before * b[:, column])
         rows.append(rows[-1] * a[:, column])
-        states.append(a[:, column] * states[-1] + b[:, column])
     y, z = torch.stack(rows, 1), torch.stack(states, 1)
     if how == "reduce":
         return y[:, -1], z[:n, -1]

@@ -7,11 +7,16 @@ The operator takes the tensors and numbers of a launch, and returns what the ker
 from __future__ import annotations
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from .graph_arguments import FlatArguments, constant
 from .graph_descriptors import teach_dynamo
 from .tracers import refuse_tracers
 from .user_rules import generation
+
+# Whether Dynamo takes a kernel's function for a constant.
+KEEPS_FUNCTIONS = torch.__version__ >= (2, 13)
+_FUNCTION = "a function is a constexpr of this launch, which graphs hold from PyTorch 2.13 on"
 
 
 def record(kernel, grid, /, *args, **kwargs) -> None:
@@ -28,6 +33,9 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
     arguments = dict(zip(resolver.names, values, strict=True))
     parts = FlatArguments()
     for value, is_constant in zip(values, resolver.constants, strict=True):
+        if is_constant and callable(value) and not KEEPS_FUNCTIONS and is_dynamo_compiling():
+            torch._dynamo.graph_break(msg=_FUNCTION)
+            return kernel._launch_outside(grid, *args, **kwargs)
         parts.add(value, is_constant)
     for name in kwargs:
         if name not in arguments:
@@ -49,7 +57,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
     name, outputs, refusal = kernel._operator(guarded, *parts.described)
     if not name:
         # Without gradients, it may run outside of the graph.
-        if torch.compiler.is_dynamo_compiling():
+        if is_dynamo_compiling():
             torch._dynamo.graph_break(msg=refusal)
         refuse_tracers(resolver.function.__name__, refusal)
         return kernel._launch_outside(grid, *args, **kwargs)
