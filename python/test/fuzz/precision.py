@@ -199,7 +199,10 @@ class Trial:
             dtype = self.types.of(self.program, buffer)
             # What a first turn has stored, a second one adds to: it is rounded in between.
             turns = kind == "gradient" and "product with itself" in self.program.features
-            found = judged(name, ours[name][places], truth[places], others, dtype, turns)
+            # Programs add to an output in its own type, in any order.
+            added = dtype if kind == "output" and self.program.adds_to(buffer) else torch.float32
+            numbers = (ours[name][places], truth[places], others)
+            found = judged(name, *numbers, dtype, added, turns)
             if found is not None and found.status == "wrong":
                 return Verdict("forward", found.reason) if kind == "output" else found
             verdicts[name] = found
@@ -210,16 +213,23 @@ class Trial:
 
 
 def judged(
-    name: str, ours, right, moved: list, dtype: torch.dtype, turns: bool = False
+    name: str,
+    ours,
+    right,
+    moved: list,
+    dtype: torch.dtype,
+    added_in: torch.dtype = torch.float32,
+    turns: bool = False,
 ) -> Verdict | None:
     """Return what is wrong with a tensor in memory of a type, given how noise moves it.
 
-    In `turns`, what is added up there may cancel.
+    What programs add up is rounded to `added_in`, or to float64 for a tensor of those. In `turns`,
+    what is added up may cancel.
     """
     if not right.numel():
         return None
     info = torch.finfo(dtype)
-    added = SUMS * torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
+    added = SUMS * torch.finfo(torch.float64 if dtype == torch.float64 else added_in).eps
     squares = sum((other - right).square() for other in moved) / len(moved)
     furthest = max((other - right).norm().item() for other in moved)
     typical, size = squares.sum().item() ** 0.5, right.norm().item()

@@ -104,6 +104,10 @@ class Program:
         """The text of both functions."""
         return "\n".join([self.head, *self.body, "", "", self.stub])
 
+    def adds_to(self, buffer: str) -> bool:
+        """Return whether the kernel adds to a buffer atomically."""
+        return any(f"tl.atomic_add({buffer} " in line for line in self.body)
+
 
 class Kernel:
     """Collects the lines, arguments and values of a kernel that is being written."""
