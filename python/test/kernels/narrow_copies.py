@@ -286,3 +286,28 @@ def mean_reference(q, k, v, how, stored, gain=1.0):
     if wide != torch.float64:
         outputs = tuple(each.to(stored) for each in outputs)
     return outputs if how == "used" else outputs[0]
+
+
+@triton.jit
+def numbers_kernel(
+    x_ptr, y_ptr, z_ptr, turns, M: tl.constexpr, N: tl.constexpr, VIEWED: tl.constexpr
+):
+    """A number for each row, stored as a tile in each turn, and once more by itself."""
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    x = tl.sin(tl.load(x_ptr + i))
+    narrow = x.to(y_ptr.dtype.element_ty)
+    for turn in range(turns):
+        places = turn * M * N + i[:, None] * N + j[None, :]
+        tile = tl.broadcast_to(narrow[:, None], (M, N))
+        if VIEWED:
+            places = tl.reshape(tl.trans(places), (M * N,))
+            tile = tl.reshape(tl.trans(tile), (M * N,))
+        tl.store(y_ptr + places, tile)
+    tl.store(z_ptr + i, narrow)
+
+
+def numbers(kernel, x, turns, columns, dtype, viewed):
+    """x: (M,); returns y: (turns, M, columns) and z: (M,) of a type."""
+    y, z = poisoned((turns, len(x), columns), x, dtype), poisoned(x.shape, x, dtype)
+    kernel[(1,)](x, y, z, turns, M=len(x), N=columns, VIEWED=viewed)
+    return y, z

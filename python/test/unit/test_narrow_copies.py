@@ -172,3 +172,18 @@ def test_explanation_of_a_copy(device):
     assert "f16 does not hold what the derivative needs" in text
     text = _explained(op, x, "inverse", torch.float32)
     assert "read back from what the forward has stored" in text
+
+
+@backward
+@pytest.mark.parametrize("viewed", [False, True])
+@pytest.mark.parametrize("stored", NARROW, ids=str)
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_sums_of_adjoints(device, stored, turns, viewed):
+    """Float64 that is rounded often gets a sum in float64, wherever Triton rounds it."""
+    op = differentiated(narrow_copies.numbers_kernel, narrow_copies.numbers)
+    x = torch.randn(8, device=device, dtype=torch.float64, requires_grad=True)
+    y, z = op(x, turns, 32, stored, viewed)
+    upstream = [torch.randn(out.shape, device=device).to(stored) for out in (y, z)]
+    (found,) = torch.autograd.grad((y, z), x, upstream)
+    expected = x.cos() * (upstream[0].double().sum((0, 2)) + upstream[1].double())
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)

@@ -65,6 +65,7 @@ _OTHER_FORMS = {
     "autodiff-reduce-columns": '"tt.reduce"',
     "autodiff-copy-to-users": "scf.",
     "autodiff-advance-views": "tt.",
+    "autodiff-sum-unit-axes": "tt.reshape",
 }
 
 

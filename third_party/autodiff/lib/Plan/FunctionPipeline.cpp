@@ -55,6 +55,7 @@ static void buildFunctionPipeline(OpPassManager &pm,
   pm.addPass(createDropReferences());
   pm.addPass(createDropMaxima());
   pm.addPass(createCleanup());
+  pm.addPass(createRoundLate());
   ReverseOptions reverse = withOnlyWanted(asked, ReverseOptions());
   reverse.assume = false;
   reverse.again = true;

@@ -176,6 +176,7 @@ static void addDerive(Passes &passes, const Request &request) {
         request,
         withCotangents(request, withRepeated(request, MarkStatesOptions())))));
   passes.add(createMaskLoads(withLaunch(request, MaskLoadsOptions())));
+  passes.add(createRoundLate());
   passes.add(createReverse(withLaunch(request, ReverseOptions())));
   passes.clean();
   passes.add(createMarkLive());

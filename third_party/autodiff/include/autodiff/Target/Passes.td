@@ -156,4 +156,13 @@ def AdvanceViews : TargetPass<"autodiff-advance-views", "::mlir::triton::FuncOp"
   }];
 }
 
+def SumUnitAxes : TargetPass<"autodiff-sum-unit-axes", "::mlir::triton::FuncOp"> {
+  let summary = "drop axes of one element by sums";
+  let description = [{
+    A sum over an axis leaves a row in the layout that `tt.expand_dims` takes;
+    `tt.reshape` leaves it in a layout of its own, and Triton 3.6 may reject what
+    it makes of rows in both. This is for kernels that it has rejected.
+  }];
+}
+
 #endif // AUTODIFF_TARGET_PASSES_TD

@@ -72,6 +72,15 @@ def MaskLoads : AutodiffPass<"autodiff-mask-loads", "::mlir::ModuleOp", Rewrites
                             RepeatedOptions);
 }
 
+def RoundLate : AutodiffPass<"autodiff-round-late", "::mlir::ModuleOp", RewritesCopy> {
+  let summary = "round float64 where it is used";
+  let description = [{
+    In the copy that is differentiated, float64 numbers are rounded in front of
+    each operation that takes them narrower, and behind those that repeat or move
+    them. Adjoints of all these are added up in float64 then.
+  }];
+}
+
 def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "turn inline assembly between differentiated values into arithmetic";
   let description = [{
