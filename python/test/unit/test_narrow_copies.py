@@ -176,7 +176,7 @@ def test_explanation_of_a_copy(device):
 
 @backward
 @pytest.mark.parametrize("viewed", [False, True])
-@pytest.mark.parametrize("stored", NARROW, ids=str)
+@pytest.mark.parametrize("stored", [*HALF, torch.float32], ids=str)
 @pytest.mark.parametrize("turns", [0, 1, 5])
 def test_sums_of_adjoints(device, stored, turns, viewed):
     """Float64 that is rounded often gets a sum in float64, wherever Triton rounds it."""
