@@ -171,12 +171,12 @@ def test_max_of_numbers_and_nan(axis, dtype, shape):
 
 @triton.jit
 def larger(x, y):
-    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL).to(x.dtype)
 
 
 @triton.jit
 def smaller(x, y):
-    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL).to(x.dtype)
 
 
 @triton.jit
@@ -440,8 +440,8 @@ def following_kernel(x_ptr, out_ptr, n, N: tl.constexpr):
     for _ in range(n):
         before = first
         first = tl.cumsum(first)
-        third = tl.flip(second) + third
-        second = tl.flip(before) + second
+        third = tl.flip(second, 0) + third
+        second = tl.flip(before, 0) + second
     tl.store(out_ptr + i, first)
     tl.store(out_ptr + N + i, second)
     tl.store(out_ptr + 2 * N + i, third)

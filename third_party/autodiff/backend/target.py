@@ -66,6 +66,7 @@ _OTHER_FORMS = {
     "autodiff-copy-to-users": "scf.",
     "autodiff-advance-views": "tt.",
     "autodiff-sum-unit-axes": "tt.reshape",
+    "autodiff-hide-operands": "tt.dot ",
 }
 
 

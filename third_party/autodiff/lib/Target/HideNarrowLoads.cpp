@@ -11,8 +11,8 @@
 // which changes nothing.
 //
 //===----------------------------------------------------------------------===//
+#include "Hidden.h"
 #include "autodiff/Analysis/Kernels.h"
-#include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/NarrowLoads.h"
 #include "autodiff/Support/Target.h"
@@ -25,13 +25,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// The tile itself, as a sum over a new axis of one element.
-static Value hide(OpBuilder &b, Location loc, Value tile) {
-  unsigned rank = cast<RankedTensorType>(tile.getType()).getRank();
-  Value behind = triton::ExpandDimsOp::create(b, loc, tile, /*axis=*/rank);
-  return sumOver(b, loc, behind, rank);
-}
 
 namespace {
 struct HideNarrowLoads : autodiff::impl::HideNarrowLoadsBase<HideNarrowLoads> {

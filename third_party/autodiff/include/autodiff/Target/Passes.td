@@ -165,4 +165,15 @@ def SumUnitAxes : TargetPass<"autodiff-sum-unit-axes", "::mlir::triton::FuncOp">
   }];
 }
 
+def HideOperands : TargetPass<"autodiff-hide-operands", "::mlir::triton::FuncOp"> {
+  let summary = "hide from Triton what the operands of products come of";
+  let description = [{
+    Triton 3.6 computes what an operand comes of in the layout of the operand,
+    and moves conversions to that layout to wherever they cost least. It cannot
+    convert conditions so for float64 products, and rejects what it has made.
+    Behind a reduction over one element, the operand itself is converted. This is
+    for kernels that Triton has rejected.
+  }];
+}
+
 #endif // AUTODIFF_TARGET_PASSES_TD
