@@ -9,7 +9,8 @@ python -m fuzz.campaign 4000 --device cuda --types float64 --kind "product of T"
 python -m fuzz.campaign --report build/fuzz
 
 One program in ten is looked at, and another one compiled as users' kernels are (LLVM's level 2).
-The others are not looked at, and compiled at level 0: `--look 1` and `--level 2` are for all.
+The others are not looked at, and compiled at level 0: `--look 1` and `--level 2` are for all. One
+in twenty is carried out in other ways than launches, too (`--ways`).
 Each result is a line of a file in the output folder, which a shard that was cut off goes on with.
 Kinds of programs that are known to fail can be left out with `--without`.
 """
@@ -43,8 +44,8 @@ TURNS = {
     "cuda": ("bfloat16", "float16", "tf32", "bfloat16", "float16", "tf32", "float32", "float64"),
     "cpu": ("bfloat16", None, None, "float16", None, None, "float32", None, None),
 }
-# Of so many programs, one is looked at (`--look`).
-LOOK = 10
+# Of so many programs, one is looked at (`--look`), and one carried out in other ways (`--ways`).
+LOOK, WAYS = 10, 20
 # Of a result, what is kept in the output folder.
 KEPT = ("number", "status", "reason", "types", "schedules", "features", "seconds")
 
@@ -79,6 +80,7 @@ def requests_of(options, numbers) -> list[dict]:
             "on_gpu": options.on_gpu,
             "without": options.without,
             "look": options.look > 0 and is_one_of(options.look, n),
+            "in_ways": options.ways > 0 and is_one_of(options.ways, n + options.ways // 2),
             "level": level_of(n) if options.level is None else options.level,
         }
         for n in numbers
@@ -180,6 +182,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--without", action="append", default=[], help="a kind to leave out")
     parser.add_argument("--kind", action="append", help="only programs that have one of these")
     parser.add_argument("--look", type=int, default=LOOK, metavar="N", help="look at one in N")
+    parser.add_argument(
+        "--ways",
+        type=int,
+        default=WAYS,
+        metavar="N",
+        help="carry one in N out in a graph and as an exported module, too",
+    )
     parser.add_argument("--level", type=int, choices=[0, 1, 2], help="LLVM's, on the CPU")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each failure")
     parser.add_argument("--most", type=int, default=6, help="how many failures are made small")

@@ -10,6 +10,7 @@ from typing import Any
 from .differences import ELEMENTS, FATAL, Check, Verdict
 from .precision import TYPES, Trial
 from .program import Program
+from .ways import carried_out_otherwise
 
 # How a refusal to differentiate begins; any other exception is a fault.
 REFUSAL = re.compile(r"cannot differentiate kernel '\w+': *|kernel '\w+' has(?= nothing to )")
@@ -34,8 +35,9 @@ class Subject:
     factor: float = 1.0
     # What is not looked for, of `differences.POISON`.
     without: frozenset[str] = frozenset()
-    # Whether to look at how it is derived.
+    # Whether to look at how it is derived, and to carry it out in other ways, too.
     look: bool = True
+    in_ways: bool = False
 
     def in_float64(self, seed: int) -> tuple[Check, Verdict]:
         """Compare with finite differences; for a GPU, the program that has noise stands for it.
@@ -53,7 +55,10 @@ class Subject:
         with on_cpu():
             elsewhere = self.device != "cpu"
             check = Check(self.program, kernel, stub, seed, factor, rounded, elements, elsewhere)
-            return check, check.verdict(self.passing_nan, self.without, self.look)
+            verdict = check.verdict(self.passing_nan, self.without, self.look)
+            if self.in_ways and verdict.status == "passed":
+                verdict = carried_out_otherwise(check) or verdict
+            return check, verdict
 
     def verdict(self) -> Verdict:
         """Check at a random point, and at others if nothing can be said there."""

@@ -3,8 +3,8 @@
 Reads requests from standard input, one JSON list a line, and answers each request with a line. A
 request has a `name` and a `point` (the seed of the inputs), names the `seed` of a program or holds
 the `program`, and says what else is to be done: `types` (see `precision.TYPES`), a `device`,
-kinds to do `without`, a `factor` by which to falsify a gradient, whether to `look`, and LLVM's
-`level`.
+kinds to do `without`, a `factor` by which to falsify a gradient, whether to `look` and to carry it
+out in other ways (`in_ways`), and LLVM's `level`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,19 @@ from .noise import with_noise
 from .oracle import Subject, check
 from .propagation import passing_nan
 
+# How names of modules of programs begin.
+PROGRAMS = "programs_"
+
 
 def load(text: str, path: Path):
     """Write a module and import it; Triton reads the source of kernels from the file."""
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     loaded = importlib.util.module_from_spec(spec)
+    # Dynamo imports the modules of functions by name; these are for one program only.
+    for name in [name for name in sys.modules if name.startswith(PROGRAMS)]:
+        del sys.modules[name]
+    sys.modules[path.stem] = loaded
     spec.loader.exec_module(loaded)
     return loaded
 
@@ -41,7 +48,9 @@ def subjects(requests: list[dict], folder: Path):
     programs = [program_of(request) for request in requests]
     noisy = [with_noise(p) for p, r in zip(programs, requests, strict=True) if r.get("types")]
     passing = [passing_nan(program) for program in programs]
-    loaded = load(module(programs + noisy + passing), folder / f"programs_{time.monotonic_ns()}.py")
+    loaded = load(
+        module(programs + noisy + passing), folder / f"{PROGRAMS}{time.monotonic_ns()}.py"
+    )
 
     def functions(name: str):
         return getattr(loaded, name), getattr(loaded, f"{name}_stub")
@@ -59,6 +68,7 @@ def subjects(requests: list[dict], folder: Path):
             request.get("factor", 1.0),
             frozenset(request.get("without", ())),
             request.get("look", True),
+            request.get("in_ways", False),
         )
 
 

@@ -29,6 +29,8 @@ on_cpu = pytest.mark.parametrize("device", ["cpu"], indirect=True)
 
 PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "150"))
 TESTS = 10
+# Programs that are carried out in other ways, too.
+WAYS = 8
 HALF = ("bfloat16", "float16", "float32")
 
 
@@ -86,6 +88,14 @@ def test_random_programs(worker, part, first):
         assert result["status"] in ("passed", "refused", "discarded"), result["reason"]
 
     holds()
+
+
+def test_other_ways(worker, first):
+    """Exported modules and graphs have the gradients of launches, to the bit."""
+    for number in range(WAYS):
+        program = generate(seeded(f"ways:{first}:{number}"), "kernel")
+        result = _checked(worker, program, without=UNSEEN, look=False, in_ways=True)
+        assert result["status"] in ("passed", "refused", "discarded"), result["reason"]
 
 
 @pytest.mark.parametrize("name", faults.FOUND)

@@ -298,16 +298,20 @@ class Node:
             like = self.of.layouts[gradient.argument]
             name = self._operand("gradient", gradient.argument)
             dtype = str(shadow.dtype)
-            content = []
+            content, is_zero = [], shadow.zero
             if gradient.init == "cotangent":
-                content.append(self._operand("cotangent", gradient.argument))
+                # Nobody gives a gradient for what has no history, although it is stored.
+                if {gradient.argument} <= upstream.keys() & plan.cotangents():
+                    content.append(upstream[gradient.argument])
+                else:
+                    is_zero = True
             if gradient.partials is not None:
                 count = text.of(gradient.partials)
                 made = f"{like}.sums({count}, {dtype})"
-            elif gradient.stays_inside and not shadow.zero:
+            elif gradient.stays_inside and not is_zero:
                 made = f"{like}.empty({dtype})"
             else:
-                span, zero = self.of.span_of(gradient.argument), str(shadow.zero)
+                span, zero = self.of.span_of(gradient.argument), str(is_zero)
                 if shadow.is_tallied:
                     zero = f"{self._is_tallied(gradient.argument, text)} == 0"
                 made = call(f"{like}.room(", [dtype, span, zero, *content])
