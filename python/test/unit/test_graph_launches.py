@@ -10,6 +10,7 @@ from kernels import odd_launches
 from torch._dynamo.utils import counters
 from torch.fx.experimental.proxy_tensor import make_fx
 from triton.backends.autodiff import AutodiffError, differentiable, graph_kept
+from triton.backends.autodiff.errors import ArgumentError
 from triton.backends.autodiff.export_arguments import with_types
 from triton.tools.tensor_descriptor import TensorDescriptor
 from wrapped import Bare
@@ -313,3 +314,64 @@ def test_types_of_numbers_on_one_line():
     kernel = "import triton\n\n\n# x_ptr: tl.pointer_type(tl.float32)\n# n: tl.int32\n@triton.jit\n"
     found = with_types(f"{kernel}def one(x_ptr, n):\n    pass\n", {"one": None})
     assert found.endswith("def one(x_ptr, n):\n    n = tl.cast(n, tl.int32)\n    pass\n")
+
+
+@triton.jit
+def beside_kernel(x_ptr, y_ptr, first, n, SIZE: tl.constexpr):
+    """y is x² for n elements of x, from one on that may lie before x."""
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + first + i, mask=i < n, other=0.0)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("start", [3, 4])
+def test_reads_beside_a_tensor(device, backend, start, tmp_path, monkeypatch):
+    """A graph does not know whose these elements are: their gradient is an error, not zero."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    kernel = differentiable(beside_kernel)
+
+    def launch(x, first, n):
+        y = torch.empty(16, device=device)
+        kernel[(1,)](x[start:], y, first, n, SIZE=16)
+        return y[:n]
+
+    compiled = torch.compile(launch, backend=backend, fullgraph=True)
+    for first, n in ((0, 12), (2, 9)):
+        assert_gradients_close(compiled, launch, (random_tensor(20, device=device), first, n))
+    for first, n in ((-start, 12), (-1, 1)):
+        x = random_tensor(20, device=device)
+        with pytest.raises(ArgumentError, match="reads around it"):
+            compiled(x, first, n).sum().backward()
+        (found,) = torch.autograd.grad(launch(x, first, n).sum(), x)
+        places = slice(start + first, start + first + n)
+        expected = torch.zeros_like(x)
+        expected[places] = 2 * x.detach()[places]
+        torch.testing.assert_close(found, expected)
+
+
+@triton.jit
+def stored_beside_kernel(x_ptr, y_ptr, first, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + first + i, x * x)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("wants", [True, False])
+def test_stores_beside_a_tensor(device, backend, wants):
+    """A graph has nothing beside its copy of a tensor: memory of others would be overwritten."""
+    kernel = differentiable(stored_beside_kernel)
+
+    def launch(x, first):
+        y = torch.zeros(64, device=device)
+        kernel[(1,)](x, y[16:48], first, SIZE=16)
+        return y
+
+    compiled = torch.compile(launch, backend=backend, fullgraph=True)
+    x = torch.randn(16, device=device, requires_grad=wants)
+    for first in (0, 5, 16):
+        torch.testing.assert_close(compiled(x, first), launch(x, first))
+    for first in (-1, 17, 1000):
+        with pytest.raises(RuntimeError, match="stores around it"):
+            compiled(x, first)

@@ -42,6 +42,7 @@ class Assertions:
         self._variables, self._held = of.variables, of.held
         self._calls, self._give = of.call, of.names.give
         self._facts = of.facts if grid == of.programs else of.execution.facts
+        self._inside = "require_in_tensor" if of.knows_storage else "require_nothing_around"
         self.lines: list[str] = []
 
     def say(self, function: str, *arguments: str) -> None:
@@ -194,8 +195,8 @@ class Assertions:
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
                 ends = ends_of(space)
-                self._rehearse("require_in_tensor", argument, *ends)
-                self.say("require_in_tensor", f'"{name}"', like, *map(self._text.of, ends))
+                self._rehearse(self._inside, argument, *ends)
+                self.say(self._inside, f'"{name}"', like, *map(self._text.of, ends))
 
     def _rehearse(self, function: str, argument: int, *given) -> None:
         """Raise `Unwritten` if the assertion would fail for this launch.

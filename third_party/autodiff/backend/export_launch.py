@@ -70,17 +70,17 @@ def said_options(options: dict, target) -> dict:
 class ExportedLaunch:
     """Writes a launch: `execution` is how it runs, `backward` how its backward does.
 
-    `suffix` distinguishes it from other launches of the kernel in the module. Raises an
-    `AutodiffError` for what no module can do.
+    `suffix` distinguishes it from other launches of the kernel in the module. A graph does not know
+    whether a tensor fills its storage. Raises an `AutodiffError` for what no module can do.
     """
 
-    def __init__(self, execution, backward, suffix: str):
+    def __init__(self, execution, backward, suffix: str, knows_storage: bool = True):
         self.state, self.execution = execution.state, execution
         self.spec = spec = self.state.spec
         self.backward = backward
         self.plan = self.backward.plan
         self.facts = self.backward.facts
-        self.suffix = suffix
+        self.suffix, self.knows_storage = suffix, knows_storage
         self.kernel_name = spec.name
         self.calls: set[str] = set()
         self._refuse()

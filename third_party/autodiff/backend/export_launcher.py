@@ -124,7 +124,9 @@ class Launcher:
     def _of_parts(self, user: Assertions, own: Assertions) -> None:
         """Assert that elements around parts of tensors have no gradient, and are not stored to."""
         plan, names = self.of.plan, self.of.spec.names
-        for i in sorted(self.of.parts):
+        # For a graph, any tensor may be a part.
+        parts = self.of.parts if self.of.knows_storage else self.of.parts | self.of.whole
+        for i in sorted(parts):
             if i in self.of.loose:
                 live = plan.live.get(i, (None,))
                 live = () if None in live else live

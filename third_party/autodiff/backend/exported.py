@@ -258,6 +258,12 @@ def require_in_tensor(name: str, like: Layout, first: int, last: int) -> None:
         raise AssertionError(f"{name}: {first} to {last} of {like.size} elements are reached")
 
 
+def require_nothing_around(name: str, like: Layout, first: int, last: int) -> None:
+    """Raise unless all from the first to the last element are a tensor's, whatever is around it."""
+    if first <= last and not (first >= 0 and last < like.size):
+        raise AssertionError(f"{name}: {first} to {last} of {like.size} elements are reached")
+
+
 def require_among(name: str, like: Layout, start: int, box) -> None:
     """Raise unless all elements of a box are a tensor's, which may have gaps or repeat some.
 

@@ -14,6 +14,7 @@ import torch
 
 from .bundle import private
 from .double_products import has_products
+from .errors import CheckError
 from .executable import inherited_options
 from .export import Module
 from .export_arguments import with_types
@@ -45,6 +46,28 @@ def _refuse_library(name: str, text: str) -> None:
     """Raise if Inductor would have to write functions of a library, which it imports by name."""
     if "@tl.core.extern" in text:
         raise refused(name, "it calls functions of a library")
+
+
+def _refuse_around(launch: ExportedLaunch) -> None:
+    """Raise if the launch touches elements around a tensor: a graph does not know whose they are,
+    nor whether there are any.
+    """
+    plan, facts, users = launch.plan, launch.facts, launch.execution.facts
+    touched = [
+        (i, "reads", space, facts)
+        for i in launch.loose
+        for space in plan.live.get(i, ())
+        if space is not None
+    ]
+    touched += [(store.argument, "stores", store.space, users) for store in plan.stores]
+    for i, does, space, of in touched:
+        try:
+            ends = space.ends(of.scalars, of.grid)
+        except CheckError:
+            continue
+        if ends is not None and not 0 <= ends[0] <= ends[1] < of.tensors[i].own.total:
+            why = f"argument {launch.spec.names[i]!r} may be a part, and it {does} around it"
+            raise refused(launch.kernel_name, why)
 
 
 class TracedLayout(Layout):
@@ -96,7 +119,8 @@ class _Text:
     """The functions of a module for one launch, which PyTorch traces."""
 
     def __init__(self, execution, backward):
-        launch = ExportedLaunch(execution, backward, "")
+        launch = ExportedLaunch(execution, backward, "", knows_storage=False)
+        _refuse_around(launch)
         module = Module([launch], None, is_for_readers=False)
         text = module.text()
         _refuse_library(launch.kernel_name, text)

@@ -8,6 +8,7 @@ the copies. Inductor leaves out a copy if the original is not used any more.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import threading
@@ -32,6 +33,7 @@ from .graph_gradient import (
 )
 from .graph_kept import Held, Runs, faked, gradients, keep
 from .graph_kernels import InlinedForward, InlinedLaunch, refuse_long
+from .graph_stores import refuse_around, stay_inside
 from .library import native
 from .runtime import recording_history
 from .state import KernelState
@@ -45,6 +47,8 @@ _WANTED = "int[] wanted, int[] before, int[] after"
 # An integer about which Triton should know nothing.
 _SOME_INT = 24
 _MOST_INLINED = 64
+# Of how many launches an operator remembers that they store to tensors only.
+_MOST_INSIDE = 1024
 _lock = threading.RLock()
 # Never removed: PyTorch's saved graphs refer to them by name.
 _operators: dict[str, LaunchOperator] = {}
@@ -107,6 +111,7 @@ class LaunchOperator:
         self._chosen = {k.removeprefix("chosen "): v for k, v in further if k.startswith("chosen ")}
         self.state = self._state()
         self._inlined: dict = {}
+        self._inside: set = set()
         self.runs = Runs(self.state.spec.name)
         self._plan = plan = self._plan_of_launches()
         places = self.places(self.state)
@@ -256,6 +261,7 @@ class LaunchOperator:
         return {n: v for n, v in arguments.items() if n not in chosen} | self._options
 
     def _launch_on(self, tensors, ints, floats, grids) -> None:
+        self._stay_inside(tensors, ints, floats, grids)
         self.kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
 
     def _grid(self, grids):
@@ -283,6 +289,9 @@ class LaunchOperator:
             state = KernelState.of(launch.kernel, launch.function, self.kernel._resolver.options)
             leaves = state.spec.flatten(launch.values)
             refuse_long(state.spec, leaves)
+            values = state.spec.flatten(self.values(tensors, ints, floats))
+            if len(grids) == 3 and not stay_inside(self._plan.stores, values, grids):
+                return None
             places = self.places(state)
             arguments = tuple(i for i in state.spec.pointers if places[i] in wanted)
             kind, of = InlinedForward, state
@@ -339,7 +348,8 @@ class LaunchOperator:
     def meeting(self, tensors, ints, floats, grids) -> set[int]:
         """Return the numbers of tensors that are only read, but share a storage with a written one.
 
-        Raises an `AutodiffError` if the kernel may load through one what it stores through another.
+        Raises an `AutodiffError` if the kernel may load through one what it stores through another,
+        or stores around one.
         """
         memory = [memory_of(tensor) for tensor in tensors]
         changing = {memory[place] for place in self.outputs}
@@ -357,6 +367,8 @@ class LaunchOperator:
         }
         places = self.places(self.state)
         leaves = self.state.spec.flatten(self.values(tensors, ints, floats))
+        with contextlib.suppress(Unforeseen):
+            self._stay_inside(tensors, hints(ints), hints(floats), hints(grids))
         for hazard in self._plan.hazards if found else ():
             read, written = places[hazard.read], places[hazard.written]
             excluded = hazard.unless is not None and all(
@@ -366,6 +378,24 @@ class LaunchOperator:
             if meet(read, written) and not (same and excluded):
                 raise self._refusal("it may load through one tensor what it stores through another")
         return found
+
+    def _stay_inside(self, tensors, ints, floats, grids) -> None:
+        """Raise if the kernel stores around a tensor: it gets a copy of that, with nothing around.
+
+        A graph with symbols looks once more when it launches. Tuned kernels are not looked at.
+        """
+        layouts = [
+            (hints(t.shape), hints(t.stride())) for t in map(tensors.__getitem__, self.outputs)
+        ]
+        key = (tuple(ints), tuple(grids), *layouts)
+        if key in self._inside or len(grids) != 3:
+            return
+        spec = self.state.spec
+        leaves = spec.flatten(self.values(tensors, ints, floats))
+        refuse_around(spec, self._plan.stores, leaves, grids)
+        if len(self._inside) >= _MOST_INSIDE:
+            self._inside.clear()
+        self._inside.add(key)
 
     def _refusal(self, why: str) -> AutodiffError:
         name = self.kernel._resolver.function.__name__
