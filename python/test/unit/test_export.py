@@ -458,6 +458,7 @@ def test_pinned_integers(held, is_written):
         names=types.SimpleNamespace(give=None),
         facts=facts,
         programs="programs",
+        knows_storage=True,
     )
     written = Assertions(of, None, "programs")
     if is_written:

@@ -504,3 +504,35 @@ def test_two_stores_are_named(device, differentiable):
     lines = r"test_races\.py:\d+:\d+ and \S*test_races\.py:\d+:\d+.*on one side of the diagonal"
     with pytest.raises(RaceError, match=lines):
         y.sum().backward()
+
+
+@triton.jit
+def noted_kernel(x_ptr, r_ptr, k_ptr, z_ptr, step, N: tl.constexpr):
+    """Each program notes its norm and its largest element, in places of their own or in one."""
+    row, i = tl.program_id(0), tl.arange(0, N)
+    x = tl.load(x_ptr + row * N + i)
+    r, k = tl.sqrt(tl.sum(x * x, 0)), tl.argmax(x, 0)
+    tl.store(r_ptr + row * step, r)
+    tl.store(k_ptr + row * step, k)
+    tl.store(z_ptr + row * N + i, tl.where(i == k, x * x, x) / r)
+
+
+@pytest.mark.parametrize("step", [1, 0, 2])
+def test_notes_of_several_programs(device, differentiable, step):
+    """What a later program has overwritten is not read back: there, no gradient arrives."""
+    rows, n = 5, 16
+    kernel = differentiable(noted_kernel)
+
+    def launch(x):
+        r = torch.full((2 * rows,), float("nan"), device=device)
+        k = torch.full((2 * rows,), -1, dtype=torch.int32, device=device)
+        z = torch.full((rows, n), float("nan"), device=device)
+        kernel[(rows,)](x, r, k, z, step, N=n)
+        return z
+
+    def reference(x):
+        largest = torch.nn.functional.one_hot(x.argmax(1), n).bool()
+        return torch.where(largest, x * x, x) / x.square().sum(1, keepdim=True).sqrt()
+
+    for _ in range(2):
+        assert_gradients_close(launch, reference, (random_tensor(rows, n, device=device),))

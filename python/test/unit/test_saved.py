@@ -18,6 +18,7 @@ from torch.utils.checkpoint import (
     create_selective_checkpoint_contexts,
 )
 from triton_autodiff import autodiff, differentiable
+from triton_autodiff.errors import ArgumentError
 
 Tensor = torch.Tensor
 pytestmark = pytest.mark.usefixtures("needs_gradients")
@@ -264,3 +265,70 @@ def test_graphed_callable(cuda, operation, run):
         return torch.cuda.make_graphed_callables(RUNS[run](layer), sample)(x)
 
     compare(operation, call, cuda)
+
+
+@triton.jit
+def weighted_kernel(x_ptr, w_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    w = tl.load(w_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, w * tl.sin(x), mask=i < n)
+    tl.store(z_ptr + i, w * w * x, mask=i < n)
+
+
+def weighted(x, w):
+    y, z = torch.empty_like(x), torch.empty_like(x)
+    differentiable(weighted_kernel)[(1,)](x, w, y, z, len(x), BLOCK=32)
+    return y, z
+
+
+def _inputs(device):
+    return (torch.randn(20, device=device, requires_grad=True) for _ in range(2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_hooks_that_return_another_type(device, dtype):
+    """Numbers are what counts, as for PyTorch's operations."""
+    x, w = _inputs(device)
+    with saved_tensors_hooks(lambda t: t.to(dtype), lambda t: t):
+        y, _ = weighted(x, w)
+    found = torch.autograd.grad(y.sum(), w)[0]
+    torch.testing.assert_close(found, x.to(dtype).float().sin(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("unpack", [lambda t: t[:5].clone(), lambda t: t.view(4, 5).clone()])
+def test_hooks_that_return_another_shape(device, unpack):
+    """A kernel would read beside it."""
+    x, w = _inputs(device)
+    with saved_tensors_hooks(lambda t: t, unpack):
+        y, _ = weighted(x, w)
+    with pytest.raises(ArgumentError, match="was saved with shape"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("data", [lambda t: t[:5], lambda t: t[:5].clone(), lambda t: t[:0]])
+def test_data_that_is_set(device, data):
+    x, w = _inputs(device)
+    y, _ = weighted(x, w)
+    x.data = data(x.data)
+    with pytest.raises(ArgumentError, match="was saved with shape"):
+        torch.autograd.grad(y.sum(), w)
+
+
+def test_memory_that_only_another_gradient_needs(device):
+    """It was not foreseen, and its inputs are gone."""
+    for _ in range(3):
+        x, w = _inputs(device)
+        weighted(x, w)[0].sum().backward()
+    x, w = _inputs(device)
+    z = weighted(x, w)[1]
+    w.untyped_storage().resize_(0)
+    with pytest.raises(ArgumentError, match="has lost its memory"):
+        torch.autograd.grad(z.sum(), x)
+
+
+def test_gradients_without_memory(device):
+    """PyTorch has zeros without memory."""
+    x, w = _inputs(device)
+    upstream = torch._efficientzerotensor(20, device=device)
+    assert not torch.autograd.grad(weighted(x, w)[0], x, upstream)[0].any()

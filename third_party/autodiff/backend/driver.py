@@ -85,10 +85,11 @@ def _select(signature, args, selected):
 
 
 def _check_device(arg):
-    device = getattr(arg, "device", None)
-    if device is not None and device.type != "cpu":
+    # NumPy's numbers say where they are in words.
+    device = getattr(getattr(arg, "device", None), "type", "cpu")
+    if device != "cpu":
         raise ValueError(
-            f"Pointer argument cannot be accessed from Triton (a tensor on {device}?): "
+            f"Pointer argument cannot be accessed from Triton (a tensor on {arg.device}?): "
             "the CPU driver is active"
         )
 

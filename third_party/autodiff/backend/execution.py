@@ -20,8 +20,8 @@ from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
 from .executable import launch, load
 from .facts import Facts
-from .memory import Span, has_memory, restore, shares_memory, snapshot, storage_of
-from .spare import Spare
+from .memory import Span, restore, shares_memory, snapshot, storage_of
+from .spare import Spare, require_memory
 from .tapes import tape_bytes
 from .together import together
 
@@ -60,6 +60,11 @@ class Execution:
         self.based = tuple(a.argument for a in around if a.base is not None)
         # Of these, the whole storage is kept; hooks on saved tensors may return just the tensor.
         self._surrounded = {a.argument for a in around if a.is_known} & {*self.kept}
+        # Of what autograd saves, before buffers.
+        self._shapes = [
+            (facts.tensors[i].span.total,) if i in self._surrounded else facts.tensors[i].shape
+            for i in (*self.kept, *self.copied)
+        ]
         self._planned_for = planned
         if planned is not None and self.position.keys() <= set(planned):
             self.planned = None
@@ -302,7 +307,10 @@ class Execution:
             if j in upstream:
                 raise RaceError(objection)
         backward = self._backward_for(upstream)
-        if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)):
+        # Whoever sets `x.data` may leave the address as it was.
+        if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)) or any(
+            t.shape != shape for t, shape in zip(saved, self._shapes, strict=False)
+        ):
             saved = self._restore(saved)
         if self._surrounded:
             saved = self._seen(saved)
@@ -361,14 +369,18 @@ class Execution:
     def _restore(self, saved):
         """Return saved tensors in the layouts that kernels expect, whatever hooks made of them."""
         tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
-        for i, tensor in zip(tensors, saved, strict=False):
-            if not has_memory(tensor):
-                spec = self.state.spec
+        saved = list(saved)
+        for place, (i, facts) in enumerate(tensors.items()):
+            tensor, spec = saved[place], self.state.spec
+            if tensor.shape != self._shapes[place]:
                 raise ArgumentError(
-                    f"argument {spec.names[i]!r} of kernel {spec.name!r} has lost its memory since "
-                    "the forward: its storage was freed or resized, and the backward reads it. "
-                    "Keep it until then"
+                    f"argument {spec.names[i]!r} of kernel {spec.name!r} was saved with shape "
+                    f"{self._shapes[place]}, and is {tuple(tensor.shape)} now: a hook on saved "
+                    "tensors returned another one, or its data was set. The backward reads it"
                 )
+            require_memory(spec, i, tensor)
+            # As for PyTorch's operations, numbers are what counts.
+            saved[place] = tensor.to(facts.dtype)
         layouts = [
             ((1,), Span(0, facts.span.total))
             if i in self._surrounded

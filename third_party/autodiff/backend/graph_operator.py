@@ -289,7 +289,7 @@ class LaunchOperator:
             state = KernelState.of(launch.kernel, launch.function, self.kernel._resolver.options)
             leaves = state.spec.flatten(launch.values)
             refuse_long(state.spec, leaves)
-            values = state.spec.flatten(self.values(tensors, ints, floats))
+            values = self.state.spec.flatten(self.values(tensors, ints, floats))
             if len(grids) == 3 and not stay_inside(self._plan.stores, values, grids):
                 return None
             places = self.places(state)

@@ -207,6 +207,9 @@ def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.
     """
     if upstream.layout is not torch.strided:
         upstream = upstream.to_dense()
+    if upstream._is_zerotensor():
+        # It has no memory.
+        return allocate(shape, strides, span, dtype, upstream.device, True)
     tight = span.lead == 0 and span.total == extent(shape, strides)
     if tight and is_dense(shape, strides):
         if fits(upstream, shape, strides, dtype):

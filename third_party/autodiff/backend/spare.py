@@ -7,8 +7,11 @@ all, the backward computes what no forward has saved.
 
 from __future__ import annotations
 
+import torch
+
 from .backward import Backward
-from .errors import AutodiffError
+from .errors import ArgumentError, AutodiffError
+from .memory import has_memory
 
 
 class Spare:
@@ -84,5 +87,16 @@ class Spare:
                     "one of the variables needed for gradient computation has been modified by an "
                     f"inplace operation: argument {spec.names[i]!r} of kernel {spec.name!r}"
                 )
+            require_memory(spec, i, tensor)
             arguments[i] = tensor.data_ptr()
         return [tensor for tensor, _ in held]
+
+
+def require_memory(spec, argument: int, tensor: torch.Tensor) -> None:
+    """Raise if a tensor that a backward reads has lost its memory since the forward."""
+    if not has_memory(tensor):
+        raise ArgumentError(
+            f"argument {spec.names[argument]!r} of kernel {spec.name!r} has lost its memory since "
+            "the forward: its storage was freed or resized, and the backward reads it. Keep it "
+            "until then"
+        )

@@ -183,8 +183,11 @@ static void addDerive(Passes &passes, const Request &request) {
   passes.add(createTape());
   passes.clean();
   // For debugging, the forward notes which program stores to an element.
-  passes.add(createResiduals(
-      ResidualsOptions{request.saves(), request.reload, request.check}));
+  ResidualsOptions residuals;
+  residuals.save = request.saves();
+  residuals.reload = request.reload;
+  residuals.derive = request.check;
+  passes.add(createResiduals(withRepeated(request, residuals)));
   passes.clean();
   passes.add(createSaveRecords(SaveRecordsOptions{request.saves()}));
   passes.clean();

@@ -144,12 +144,13 @@ def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtOn
     of loops, branches, reductions and products are saved or reloaded, and so
     are decisions that depend on computed floats. The forward that saves values
     is added as `@<kernel>_fwd`. Values that the user's kernel stores anyway are
-    loaded from its outputs.
+    loaded from its outputs, if a check at the launch says that no element is
+    stored to twice.
   }];
-  let options = [
+  let options = !listconcat(RepeatedOptions, [
     Option<"save", "save", "bool", "true", "allow an augmented forward">,
     Option<"reload", "reload", "bool", "true", "allow reloading stored outputs">,
     Option<"derive", "derive", "bool", "false",
            "derive a forward also where it has nothing to save">
-  ];
+  ]);
 }

@@ -1,5 +1,6 @@
 //===- Residuals.cpp - What the backward reloads --------------------------===//
 #include "CotangentFactors.h"
+#include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Decisions.h"
 #include "autodiff/Analysis/Kernels.h"
@@ -101,6 +102,15 @@ static SmallVector<triton::StoreOp> findStores(ResidualOp residual) {
            isCheapSlice(store.getPtr(), slice) &&
            (!store.getMask() || isCheapSlice(store.getMask(), slice));
   });
+}
+
+/// The check that no two programs or lanes store to one element. Null if that
+/// does not only depend on addresses.
+static CheckAttr findCheck(triton::StoreOp store) {
+  std::optional<AccessSpace> space = AccessSpace::findFor({store});
+  return space ? space->toCheck(CheckKind::Distinct,
+                                getBaseArgument(store.getPtr()).getArgNumber())
+               : CheckAttr();
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,6 +248,9 @@ void Residuals::findOutputs() {
     if (!needed)
       return;
     for (triton::StoreOp store : findStores(residual)) {
+      unsigned argument = getBaseArgument(store.getPtr()).getArgNumber();
+      if (llvm::is_contained(repeated, argument) || !findCheck(store))
+        continue;
       Value value = residual.getValue();
       Type stored = getElementTypeOrSelf(store.getValue());
       bool isReference = residual.getPinned() || needed.getPinned();
@@ -288,8 +301,15 @@ void Residuals::explain(ArrayRef<ResidualOp> taken,
   });
 }
 
-/// Loads what the forward has stored, from the same address.
+/// Loads what the forward has stored, from the same address, where no other
+/// program has stored something else.
 void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
+  CheckAttr check = findCheck(store);
+  if (!mutation::isMade("residuals:no check that it is there"))
+    PlanOp::getOrCreate(getOperation())
+        .require(OperandAttr::get(&getContext(), OperandKind::Argument,
+                                  check.getArgument()),
+                 check);
   SetVector<Operation *> slice;
   isCheapSlice(store.getPtr(), slice);
   if (store.getMask())
