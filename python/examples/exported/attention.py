@@ -835,6 +835,15 @@ def _check_attention_kernel(
             _indices(1, [(1, 64)]),
         ],
     )
+    _require_distinct(
+        "m_ptr",
+        [
+            _indices(n_context, [(1, grid[1])]),
+            _indices(64, [(1, grid[0])]),
+            _indices(1, [(1, 64)]),
+            _indices(0, [(1, grid[2])]),
+        ],
+    )
     extents_1 = _box(
         grid,
         lambda program_0, program_1, program_2: (
@@ -1205,6 +1214,9 @@ def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torc
     """
     if upstream.layout is not torch.strided:
         upstream = upstream.to_dense()
+    if upstream._is_zerotensor():
+        # It has no memory.
+        return _allocate(shape, strides, span, dtype, upstream.device, True)
     tight = span.lead == 0 and span.total == _extent(shape, strides)
     if tight and _is_dense(shape, strides):
         if _fits(upstream, shape, strides, dtype):

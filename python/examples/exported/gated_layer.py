@@ -449,6 +449,9 @@ def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torc
     """
     if upstream.layout is not torch.strided:
         upstream = upstream.to_dense()
+    if upstream._is_zerotensor():
+        # It has no memory.
+        return _allocate(shape, strides, span, dtype, upstream.device, True)
     tight = span.lead == 0 and span.total == _extent(shape, strides)
     if tight and _is_dense(shape, strides):
         if _fits(upstream, shape, strides, dtype):

@@ -313,6 +313,14 @@ def _check_layer_norm_kernel(grid, stride, n_columns, like_x, like_y, like_weigh
             _indices(0, [(1, grid[2])]),
         ],
     )
+    _require_distinct(
+        "mean_ptr",
+        [_indices(1, [(1, grid[0])]), _indices(0, [(1, grid[1])]), _indices(0, [(1, grid[2])])],
+    )
+    _require_distinct(
+        "rstd_ptr",
+        [_indices(1, [(1, grid[0])]), _indices(0, [(1, grid[1])]), _indices(0, [(1, grid[2])])],
+    )
 
 
 def _launch_layer_norm_kernel(
@@ -602,6 +610,9 @@ def _lay_out(upstream: torch.Tensor, shape, strides, dtype, span: _Span) -> torc
     """
     if upstream.layout is not torch.strided:
         upstream = upstream.to_dense()
+    if upstream._is_zerotensor():
+        # It has no memory.
+        return _allocate(shape, strides, span, dtype, upstream.device, True)
     tight = span.lead == 0 and span.total == _extent(shape, strides)
     if tight and _is_dense(shape, strides):
         if _fits(upstream, shape, strides, dtype):
