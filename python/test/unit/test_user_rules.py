@@ -198,6 +198,30 @@ def test_a_registered_rule_wins_and_changes_later_launches(device):
     assert (after == 2).all()
 
 
+TIMES = tl.constexpr(2.0)
+
+
+@triton.jit
+def times_vjp(dy, x, w, y):
+    return TIMES * dy, dy * 0
+
+
+def test_globals_of_rules(device, monkeypatch):
+    """As for kernels: a global variable that a rule uses stays as it is."""
+    assembly = "sin.approx.f32 $0, $1;"
+    register_vjp(times_vjp, asm=assembly)
+    op = differentiated(
+        kernels.assembly_kernel, lambda kernel, x, w: kernels.apply(kernel, x, w, ASM=assembly)
+    )
+    x, w = (random_tensor(70, device=device) for _ in range(2))
+    assert (torch.autograd.grad(op(x, w).sum(), x)[0] == 2).all()
+    with monkeypatch.context() as changed:
+        changed.setattr(sys.modules[__name__], "TIMES", tl.constexpr(3.0))
+        with pytest.raises(RuntimeError, match="TIMES has changed since the rule 'times_vjp'"):
+            op(x, w)
+    assert (torch.autograd.grad(op(x, w).sum(), x)[0] == 2).all()
+
+
 @triton.jit
 def one_gradient_vjp(dy, x, w, y):
     return dy

@@ -23,7 +23,7 @@ from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialize import Specialization
 from .tapes import default_limit
 from .target import described, warn_of_miscomputed
-from .user_rules import generation, rules_for
+from .user_rules import find_rules, generation, require_globals, rules_for
 
 _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
@@ -59,6 +59,8 @@ class KernelState:
         self.lock = threading.RLock()
         self._generation = generation()
         self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
+        self._used_rules = [*find_rules(self.spec.ttir).values()] if self._rules else []
+        require_globals(self._used_rules)
         self.checks_bounds = bounds.wanted()
         self._handles: dict = {}
         self._families: dict = {}
@@ -86,7 +88,11 @@ class KernelState:
         states = getattr(kernel, _ATTRIBUTE, None)
         state = None if states is None else states.get((options, options.atomics()))
         # A rule that was registered later may change every plan.
-        return state if state is not None and state._generation == generation() else None
+        if state is None or state._generation != generation():
+            return None
+        if state._used_rules:
+            require_globals(state._used_rules)
+        return state
 
     def user_rules(self) -> list[str]:
         """Return, in words, which user-defined derivatives the kernel has."""

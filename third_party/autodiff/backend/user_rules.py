@@ -172,3 +172,20 @@ def rules_for(ttir: str, target, options: dict) -> list[dict]:
         traced = trace_rule(_kernel_of_rule, site, target, options)
         entries.append({"name": rule.__name__, key: text, "ttir": traced})
     return entries
+
+
+def require_globals(rules) -> None:
+    """Raise if a global variable that a rule uses has changed since the rule was traced.
+
+    Triton does so for kernels.
+    """
+    for rule in rules:
+        # Triton notes the variables when it computes the key.
+        rule.cache_key  # noqa: B018
+        for (name, _), (value, known) in rule.used_global_vals.items():
+            now = known.get(name)
+            if now != value:
+                raise RuntimeError(
+                    f"Global variable {name} has changed since the rule {rule.__name__!r} was "
+                    f"traced, from {value} to {now}. This is not allowed: register another rule"
+                )

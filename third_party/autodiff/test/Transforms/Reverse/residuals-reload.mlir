@@ -5,9 +5,15 @@
 // RUN:   -canonicalize -cse -autodiff-tape -autodiff-simplify \
 // RUN:   "-autodiff-residuals=reload=false save=false" -canonicalize -cse \
 // RUN:   | FileCheck %s --check-prefix=REDO
+// RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
+// RUN:   -canonicalize -cse -autodiff-tape -autodiff-simplify \
+// RUN:   "-autodiff-residuals=repeated=1 save=false" -canonicalize -cse \
+// RUN:   | FileCheck %s --check-prefix=REDO
 
 // The kernel stores the exponential of a loop's sum: its backward reads that
 // from the output, so there is neither a loop to repeat nor a saving forward.
+// No other program may have stored there.
+// CHECK: autodiff.check <argument 1> <distinct 1
 // CHECK-NOT: @kernel_fwd
 // CHECK-LABEL: tt.func @kernel_bwd(
 // CHECK-NOT: scf.for
