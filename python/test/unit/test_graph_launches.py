@@ -375,3 +375,36 @@ def test_stores_beside_a_tensor(device, backend, wants):
     for first in (-1, 17, 1000):
         with pytest.raises(RuntimeError, match="stores around it"):
             compiled(x, first)
+
+
+@triton.jit
+def counted_kernel(x_ptr, w_ptr, y_ptr, z_ptr, n, N: tl.constexpr):
+    """z = x w; y holds products of integers, some of them overwritten, if a loop runs."""
+    p, i = tl.program_id(0), tl.arange(0, N)
+    a = tl.load(x_ptr + p * N + i)
+    if tl.load(x_ptr, mask=p < 0, other=0.0) > 0.6:
+        k = 0
+        while k < 3:
+            for _ in range(0, k):
+                v = (p * n).to(tl.float32) * 0.25 + tl.zeros([N, N], tl.float32)
+                d = tl.dot(v, tl.trans(v), input_precision="ieee") * 0.75
+                places = p * N * N + i[:, None] * n + i[None, :]
+                tl.store(y_ptr + places, d, mask=v > d)
+                tl.store(y_ptr + p * N * N, tl.sum(tl.reshape(d, [N * N]), 0))
+                a += a
+            k += 1
+    tl.store(z_ptr + p * N + i, a * tl.load(w_ptr + i))
+
+
+def test_outputs_without_history(device):
+    """Nobody gives a gradient for them, from which the kernel's own would start."""
+    kernel = differentiable(counted_kernel)
+
+    def launch(x, w):
+        y, z = torch.zeros(512, device=device), torch.empty_like(x)
+        kernel[(2,)](x, w, y, z, 16, N=16)
+        return z
+
+    compiled = torch.compile(launch, backend="aot_eager", fullgraph=True)
+    inputs = random_tensor(32, device=device), random_tensor(16, device=device)
+    assert_gradients_close(compiled, lambda x, w: (x.view(2, 16) * w).view(-1), inputs)
