@@ -17,6 +17,7 @@ from exporting import module_at
 from looking import REFUSALS
 
 from .differences import Check, Verdict, gradients_of
+from .points import Tensors
 
 # What a graph may refuse, in PyTorch's words around ours.
 NO_GRAPH = re.compile(
@@ -55,13 +56,25 @@ def _meets(check: Check) -> bool:
 
 
 def _difference(ours: torch.Tensor, theirs: torch.Tensor, reordered: float) -> str | None:
-    if torch.equal(ours.nan_to_num(nan=1e300), theirs.nan_to_num(nan=1e300)):
-        return None
+    differs = (ours != theirs) & ~(ours.isnan() & theirs.isnan())
     off = (ours - theirs).norm().item()
-    if off <= reordered * ours.norm().item():
+    if not differs.any() or off <= reordered * ours.norm().item():
         return None
-    i = (ours != theirs).nonzero()[0].item()
-    return f"[{i}] is {theirs[i]:.17g}, by a launch {ours[i]:.17g}"
+    i = differs.flatten().nonzero()[0].item()
+    return f"[{i}] is {theirs.flatten()[i]:.17g}, by a launch {ours.flatten()[i]:.17g}"
+
+
+def gradients_in(way: str, check: Check) -> Tensors | None:
+    """Return a program's gradients in a way; None if that may refuse it, and does."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            op = WAYS[way](check, Path(folder))
+            given = check.program, check.inputs.values, check.upstream
+            return gradients_of(op, *given, watches=way != "graph")
+        except Exception as error:
+            if REFUSALS["export"].search(str(error)) or NO_GRAPH.search(str(error)):
+                return None
+            raise
 
 
 def carried_out_otherwise(check: Check) -> Verdict | None:
@@ -73,19 +86,15 @@ def carried_out_otherwise(check: Check) -> Verdict | None:
 
 def differences(check: Check) -> Iterator[tuple[str, str]]:
     """Yield what a program's other ways do otherwise: "wrong" gradients, or "broken", and how."""
-    given = check.program, check.inputs.values, check.upstream
-    ours = gradients_of(check.op, *given)
+    ours = gradients_of(check.op, check.program, check.inputs.values, check.upstream)
     reordered = REORDERED if _meets(check) else 0.0
-    for name, make in WAYS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                theirs = gradients_of(make(check, Path(folder)), *given, name != "graph")
-            except Exception as error:
-                text = f"{type(error).__name__}: {error}"
-                if not (REFUSALS["export"].search(text) or NO_GRAPH.search(text)):
-                    yield "broken", f"{name}: {text}"
-                continue
-        for argument, gradient in ours.items():
+    for name in WAYS:
+        try:
+            theirs = gradients_in(name, check)
+        except Exception as error:
+            yield "broken", f"{name}: {type(error).__name__}: {error}"
+            continue
+        for argument, gradient in ours.items() if theirs is not None else ():
             found = _difference(gradient, theirs[argument], reordered)
             if found is not None:
                 yield "wrong", f"{name}: gradient of {argument}{found}"

@@ -519,7 +519,7 @@ def noted_kernel(x_ptr, r_ptr, k_ptr, z_ptr, step, N: tl.constexpr):
 
 @pytest.mark.parametrize("step", [1, 0, 2])
 def test_notes_of_several_programs(device, differentiable, step):
-    """What a later program has overwritten is not read back: there, no gradient arrives."""
+    """What a later program has overwritten is not read back; only the tile has a gradient."""
     rows, n = 5, 16
     kernel = differentiable(noted_kernel)
 

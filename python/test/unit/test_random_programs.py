@@ -10,7 +10,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from fuzz import campaign, faults
+from fuzz import campaign, faults, ways
 from fuzz.choices import Choices, seeded
 from fuzz.differences import POISON, UNSEEN, Check, gradients_of
 from fuzz.endless import is_endless
@@ -96,6 +96,25 @@ def test_other_ways(worker, first):
         program = generate(seeded(f"ways:{first}:{number}"), "kernel")
         result = _checked(worker, program, without=UNSEEN, look=False, in_ways=True)
         assert result["status"] in ("passed", "refused", "discarded"), result["reason"]
+
+
+def test_ways_are_compared(tmp_path, monkeypatch):
+    """Most programs can be carried out in each way, and a gradient that is off is seen there."""
+    requests = [{"name": f"kernel_{n}", "seed": f"compared:{n}", "point": n} for n in range(3)]
+    for subject in subjects(requests, tmp_path):
+        check = Check(subject.program, subject.kernel, subject.stub, subject.seed)
+        found = {way: ways.gradients_in(way, check) for way in ways.WAYS}
+        if None not in found.values() and any(g.any() for g in check.gradients.values()):
+            break
+    for gradients in found.values():
+        torch.testing.assert_close(gradients, check.gradients)
+    assert ways.carried_out_otherwise(check) is None
+
+    def doubled(check, folder):
+        return lambda *values: [2 * y for y in check.op(*values)]
+
+    monkeypatch.setitem(ways.WAYS, "graph", doubled)
+    assert ways.carried_out_otherwise(check).status == "wrong"
 
 
 @pytest.mark.parametrize("name", faults.FOUND)

@@ -332,3 +332,44 @@ def test_gradients_without_memory(device):
     x, w = _inputs(device)
     upstream = torch._efficientzerotensor(20, device=device)
     assert not torch.autograd.grad(weighted(x, w)[0], x, upstream)[0].any()
+
+
+@triton.jit
+def looped_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """What a loop adds up is saved by the forward."""
+    i = tl.arange(0, BLOCK)
+    a = tl.zeros([BLOCK], tl.float32)
+    for k in range(n):
+        a += tl.sin(tl.load(x_ptr + k * BLOCK + i))
+    tl.store(y_ptr + i, tl.exp(a) * a)
+
+
+@pytest.mark.parametrize("how", ["double", "shorter", "column"])
+def test_hooks_on_what_a_forward_saves(device, how):
+    """It has a type and a size, as arguments have."""
+    unpack = {
+        "double": lambda t: t.double(),
+        "shorter": lambda t: t[:8].clone(),
+        "column": lambda t: t[:, None].clone(),
+    }[how]
+
+    def launch(x):
+        y = torch.empty(16, device=device)
+        differentiable(looped_kernel)[(1,)](x, y, 5, BLOCK=16)
+        return torch.autograd.grad(y.sum(), x)[0]
+
+    x = torch.randn(80, device=device, requires_grad=True)
+    right = launch(x)
+    seen = []
+
+    def only_buffers(t):
+        seen.append(t.numel())
+        return t if t.numel() == 80 else unpack(t)
+
+    with saved_tensors_hooks(lambda t: t, only_buffers):
+        if how == "double":
+            torch.testing.assert_close(launch(x), right, rtol=0, atol=0)
+        else:
+            with pytest.raises(ArgumentError, match="what the forward saved of kernel"):
+                launch(x)
+    assert {80} < set(seen)

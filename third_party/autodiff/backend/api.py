@@ -37,8 +37,6 @@ from .wrappers import Differentiable, is_kernel
 
 Tensor = torch.Tensor
 P = ParamSpec("P")
-# Of how many launches an operation remembers how they ran.
-_MOST_LAUNCHES = 1024
 
 
 class _Later:
@@ -259,8 +257,6 @@ class DifferentiableKernel(Differentiable):
     def _remember(self, kernel, execution, function) -> None:
         if self._keeps_all:
             self._launches.append((kernel, execution, function))
-            # An operation forgets those of its last call; others may launch its kernel, too.
-            del self._launches[:-_MOST_LAUNCHES]
         else:
             self._launches[:] = ((kernel, execution, function),)
 

@@ -61,7 +61,7 @@ class Execution:
         # Of these, the whole storage is kept; hooks on saved tensors may return just the tensor.
         self._surrounded = {a.argument for a in around if a.is_known} & {*self.kept}
         # Of what autograd saves, before buffers.
-        self._shapes = [
+        self.saved_shapes = [
             (facts.tensors[i].span.total,) if i in self._surrounded else facts.tensors[i].shape
             for i in (*self.kept, *self.copied)
         ]
@@ -293,6 +293,7 @@ class Execution:
         ctx.opaque = [leaves[i] for i in self.opaque]
         ctx.held = self.spare.hold(leaves) if self.spare else ()
         ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
+        ctx.shapes = [*self.saved_shapes, *(buffer.shape for buffer in buffers)]
         return (*dirty, *aliases.values())
 
     def run_backward(self, ctx, saved, grads):
@@ -309,9 +310,9 @@ class Execution:
         backward = self._backward_for(upstream)
         # Whoever sets `x.data` may leave the address as it was.
         if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)) or any(
-            t.shape != shape for t, shape in zip(saved, self._shapes, strict=False)
+            t.shape != shape for t, shape in zip(saved, ctx.shapes, strict=True)
         ):
-            saved = self._restore(saved)
+            saved = self._restore(saved, ctx.shapes)
         if self._surrounded:
             saved = self._seen(saved)
         arguments = list(ctx.scalars)
@@ -366,21 +367,24 @@ class Execution:
         ]
         return [*seen, *saved[len(seen) :]]
 
-    def _restore(self, saved):
+    def _restore(self, saved, shapes):
         """Return saved tensors in the layouts that kernels expect, whatever hooks made of them."""
         tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
-        saved = list(saved)
-        for place, (i, facts) in enumerate(tensors.items()):
-            tensor, spec = saved[place], self.state.spec
-            if tensor.shape != self._shapes[place]:
+        names = [f"argument {self.state.spec.names[i]!r}" for i in tensors]
+        names += ["what the forward saved"] * (len(shapes) - len(names))
+        types = [facts.dtype for facts in tensors.values()]
+        types += [dtype for _, dtype, _ in self._allocations]
+        for name, tensor, shape in zip(names, saved, shapes, strict=True):
+            if tensor.shape != shape:
                 raise ArgumentError(
-                    f"argument {spec.names[i]!r} of kernel {spec.name!r} was saved with shape "
-                    f"{self._shapes[place]}, and is {tuple(tensor.shape)} now: a hook on saved "
-                    "tensors returned another one, or its data was set. The backward reads it"
+                    f"{name} of kernel {self.state.spec.name!r} was saved with shape "
+                    f"{tuple(shape)}, and is {tuple(tensor.shape)} now: a hook on saved tensors "
+                    "returned another one, or its data was set. The backward reads it"
                 )
-            require_memory(spec, i, tensor)
-            # As for PyTorch's operations, numbers are what counts.
-            saved[place] = tensor.to(facts.dtype)
+        for i, tensor in zip(tensors, saved, strict=False):
+            require_memory(self.state.spec, i, tensor)
+        # As for PyTorch's operations, numbers are what counts.
+        saved = [tensor.to(dtype) for tensor, dtype in zip(saved, types, strict=True)]
         layouts = [
             ((1,), Span(0, facts.span.total))
             if i in self._surrounded

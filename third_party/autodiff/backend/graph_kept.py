@@ -138,10 +138,17 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
         next(own) if source is None else known[source[0]][source[1]]
         for source in _sources(operator, execution, held)
     ]
-    saved += own
+    buffers = list(own)
+    shapes = [*execution.saved_shapes, *(buffer.shape for buffer in buffers)]
+    saved += buffers
     # The tensors have other addresses now.
     context = SimpleNamespace(
-        addresses=[None] * len(saved), scalars=run.scalars, opaque=(), held=(), witness=None
+        addresses=[None] * len(saved),
+        shapes=shapes,
+        scalars=run.scalars,
+        opaque=(),
+        held=(),
+        witness=None,
     )
     given: list = [None] * len(execution.position)
     for j, position in execution.position.items():

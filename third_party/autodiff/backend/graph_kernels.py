@@ -50,7 +50,7 @@ def _refuse_library(name: str, text: str) -> None:
 
 def _refuse_around(launch: ExportedLaunch) -> None:
     """Raise if the launch touches elements around a tensor: a graph does not know whose they are,
-    nor whether there are any.
+    nor whether there are any. It has to be sure, so bounds of what is touched are enough.
     """
     plan, facts, users = launch.plan, launch.facts, launch.execution.facts
     touched = [

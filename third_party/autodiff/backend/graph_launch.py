@@ -19,6 +19,11 @@ KEEPS_FUNCTIONS = torch.__version__ >= (2, 13)
 _FUNCTION = "a function is a constexpr of this launch, which graphs hold from PyTorch 2.13 on"
 
 
+def _is_function(value) -> bool:
+    """Whether a constexpr is a function; Triton's `constexpr` can be called, too."""
+    return callable(value) and not hasattr(value, "value")
+
+
 def record(kernel, grid, /, *args, **kwargs) -> None:
     """Put a launch of a differentiable kernel into the traced graph.
 
@@ -33,7 +38,7 @@ def record(kernel, grid, /, *args, **kwargs) -> None:
     arguments = dict(zip(resolver.names, values, strict=True))
     parts = FlatArguments()
     for value, is_constant in zip(values, resolver.constants, strict=True):
-        if is_constant and callable(value) and not KEEPS_FUNCTIONS and is_dynamo_compiling():
+        if is_constant and not KEEPS_FUNCTIONS and _is_function(value) and is_dynamo_compiling():
             torch._dynamo.graph_break(msg=_FUNCTION)
             return kernel._launch_outside(grid, *args, **kwargs)
         parts.add(value, is_constant)

@@ -184,7 +184,8 @@ def require_globals(rules) -> None:
         rule.cache_key  # noqa: B018
         for (name, _), (value, known) in rule.used_global_vals.items():
             now = known.get(name)
-            if now != value:
+            # NaN does not equal itself.
+            if now != value and repr(now) != repr(value):
                 raise RuntimeError(
                     f"Global variable {name} has changed since the rule {rule.__name__!r} was "
                     f"traced, from {value} to {now}. This is not allowed: register another rule"
