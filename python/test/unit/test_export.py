@@ -467,3 +467,34 @@ def test_pinned_integers(held, is_written):
     else:
         with pytest.raises(AutodiffError, match="it depends on what 'index' holds"):
             written.pin({0}, 0)
+
+
+@triton.jit
+def last_two_kernel(x_ptr, y_ptr, n, SIZE: tl.constexpr):
+    """y = x[n - 2] + x[n - 1], rows of SIZE, as variables that follow one another in a loop."""
+    i = tl.arange(0, SIZE)
+    before = tl.zeros([SIZE], tl.float32)
+    last = tl.zeros([SIZE], tl.float32)
+    for k in range(n):
+        before = last
+        last = tl.load(x_ptr + k * SIZE + i)
+    tl.store(y_ptr + i, before + last)
+
+
+def last_two(kernel, x):
+    y = torch.empty_like(x[0])
+    kernel[(1,)](x, y, len(x), SIZE=x.shape[1])
+    return y
+
+
+def test_variables_that_begin_alike(device, tmp_path):
+    """Both have the gradient of the sum first; Triton's frontend would take them for one."""
+    op = autodiff(last_two_kernel, last_two)
+    for rows in (1, 2, 5):
+        (x,) = tensors((rows, 16), device=device)
+        twin = exported(op, tmp_path, x)
+        assert compare(op, twin, (x,))
+        (found,) = torch.autograd.grad(twin(x).sum(), x)
+        expected = torch.zeros_like(found)
+        expected[-2:] = 1
+        torch.testing.assert_close(found, expected)

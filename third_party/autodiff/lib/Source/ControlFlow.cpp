@@ -34,6 +34,18 @@ void FunctionPrinter::printYield(ArrayRef<std::string> targets,
   line(")");
 }
 
+/// The text of a variable's value before a loop. Of two variables that begin as
+/// one tensor, Triton's frontend takes the first for one that never changes if
+/// it becomes the second, which another iteration has changed. So each begins
+/// as a tensor of its own; `begun` has the texts of those before it.
+std::string FunctionPrinter::beginning(Value start, llvm::StringSet<> &begun) {
+  std::string text = reference(start, Use::Alone).text;
+  if (elementOf(start) || begun.insert(text).second ||
+      autodiff::mutation::isMade("source:two variables of one tensor"))
+    return text;
+  return "tl.where(True, " + text + ", " + text + ")";
+}
+
 static std::string attributesOf(scf::ForOp loop) {
   std::string text;
   auto add = [&](StringRef attribute, StringRef keyword) {
@@ -63,11 +75,12 @@ std::string FunctionPrinter::bound(Value value) {
 
 LogicalResult FunctionPrinter::print(scf::ForOp loop) {
   flush();
+  llvm::StringSet<> begun;
   for (auto [start, argument, result, yielded] :
        llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(),
                        loop.getResults(), loop.getYieldedValues())) {
     std::string name = names.give(argument, findVariableOf(yielded));
-    line(name + " = " + reference(start, Use::Alone).text);
+    line(name + " = " + beginning(start, begun));
     call({argument, result}, name);
   }
   std::string counter = names.give(loop.getInductionVar(), "i");
@@ -136,10 +149,11 @@ LogicalResult FunctionPrinter::print(scf::IfOp branch) {
 
 LogicalResult FunctionPrinter::print(scf::WhileOp loop) {
   flush();
+  llvm::StringSet<> begun;
   for (auto [start, before] :
        llvm::zip_equal(loop.getInits(), loop.getBeforeArguments())) {
     std::string name = names.give(before);
-    line(name + " = " + reference(start, Use::Alone).text);
+    line(name + " = " + beginning(start, begun));
     call({before}, name);
   }
   scf::ConditionOp condition = loop.getConditionOp();

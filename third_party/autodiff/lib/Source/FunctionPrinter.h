@@ -18,6 +18,7 @@
 #include "triton/Dialect/Triton/IR/Dialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::autodiff::source {
 
@@ -119,6 +120,7 @@ private:
   LogicalResult printPlain(Operation *op);
   LogicalResult printReturns(triton::FuncOp kernel);
   void printReturn(triton::ReturnOp end, bool isEarly);
+  std::string beginning(Value start, llvm::StringSet<> &begun);
   void printYield(ArrayRef<std::string> targets, ValueRange values);
 
   Helpers &helpers;

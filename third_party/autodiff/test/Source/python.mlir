@@ -465,3 +465,27 @@ module {
     tt.return
   }
 }
+
+// -----
+
+// Triton's frontend takes two variables that begin as one tensor for one.
+// CHECK-LABEL: def shift(
+// CHECK: [[X:[a-z_0-9]+]] = tl.load(
+// CHECK: [[A:[a-z_0-9]+]] = [[X]]
+// CHECK-NEXT: [[B:[a-z_0-9]+]] = tl.where(True, [[X]], [[X]])
+// CHECK: for
+// CHECK: [[A]], [[B]] = [[B]],
+module {
+  tt.func public @shift(%p: !tt.ptr<f32>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant 0.0 : f32
+    %x = tt.load %p : !tt.ptr<f32>
+    %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%a = %x, %b = %x) -> (f32, f32) : i32 {
+      tt.store %p, %a : !tt.ptr<f32>
+      scf.yield %b, %zero : f32, f32
+    }
+    tt.store %p, %r#0 : !tt.ptr<f32>
+    tt.return
+  }
+}
