@@ -1,8 +1,8 @@
 //===- Residuals.cpp - What the backward reloads --------------------------===//
 #include "CotangentFactors.h"
-#include "autodiff/Analysis/AccessSpace.h"
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Decisions.h"
+#include "autodiff/Analysis/FinalStores.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -102,15 +102,6 @@ static SmallVector<triton::StoreOp> findStores(ResidualOp residual) {
            isCheapSlice(store.getPtr(), slice) &&
            (!store.getMask() || isCheapSlice(store.getMask(), slice));
   });
-}
-
-/// The check that no two programs or lanes store to one element. Null if that
-/// does not only depend on addresses.
-static CheckAttr findCheck(triton::StoreOp store) {
-  std::optional<AccessSpace> space = AccessSpace::findFor({store});
-  return space ? space->toCheck(CheckKind::Distinct,
-                                getBaseArgument(store.getPtr()).getArgNumber())
-               : CheckAttr();
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,17 +213,23 @@ namespace {
 struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
   using ResidualsBase::ResidualsBase;
 
+  /// A store of a value, and the check that no element is stored to twice.
+  struct Copy {
+    triton::StoreOp store;
+    CheckAttr check;
+  };
+
   void transform() override;
   void findOutputs();
   void explain(ArrayRef<ResidualOp> taken, ArrayRef<ResidualOp> reloaded,
                llvm::function_ref<double(ResidualOp)> costOfSaving);
-  void reloadOutput(ResidualOp residual, triton::StoreOp store);
+  void reloadOutput(ResidualOp residual, const Copy &copy);
   void loadSaved(ResidualOp residual);
 
   triton::FuncOp primal, backward;
   /// The forward's stores that may be read back, and the types in which others
   /// have rounded a value too far, by the number of the residual.
-  llvm::DenseMap<unsigned, triton::StoreOp> outputs;
+  llvm::DenseMap<unsigned, Copy> outputs;
   llvm::DenseMap<unsigned, Type> rounded;
 };
 } // namespace
@@ -249,14 +246,17 @@ void Residuals::findOutputs() {
       return;
     for (triton::StoreOp store : findStores(residual)) {
       unsigned argument = getBaseArgument(store.getPtr()).getArgNumber();
-      if (llvm::is_contained(repeated, argument) || !findCheck(store))
+      ReasonOr<AccessSpace> space = findDistinct({store}, argument, repeated);
+      if (!space)
         continue;
       Value value = residual.getValue();
       Type stored = getElementTypeOrSelf(store.getValue());
       bool isReference = residual.getPinned() || needed.getPinned();
       if (isReference ? isExactIn(value, stored)
                       : copies.mayStandIn(value, needed.getResult(), store)) {
-        outputs.insert({residual.getId(), store});
+        outputs.insert(
+            {residual.getId(),
+             {store, space->toCheck(CheckKind::Distinct, argument)}});
         return;
       }
       rounded.insert({residual.getId(), stored});
@@ -303,8 +303,8 @@ void Residuals::explain(ArrayRef<ResidualOp> taken,
 
 /// Loads what the forward has stored, from the same address, where no other
 /// program has stored something else.
-void Residuals::reloadOutput(ResidualOp residual, triton::StoreOp store) {
-  CheckAttr check = findCheck(store);
+void Residuals::reloadOutput(ResidualOp residual, const Copy &copy) {
+  auto [store, check] = copy;
   if (!mutation::isMade("residuals:no check that it is there"))
     PlanOp::getOrCreate(getOperation())
         .require(OperandAttr::get(&getContext(), OperandKind::Argument,
@@ -371,7 +371,7 @@ void Residuals::transform() {
         !mutation::isMade("residuals:maximum without its elements"))
       return ValueNetwork::kImpossible;
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
-      return bytesOf(it->second.getValue().getType());
+      return bytesOf(it->second.store.getValue().getType());
     // Written once and read once.
     return save && computed.contains(residual.getId())
                ? 2 * bytesOf(residual.getType())

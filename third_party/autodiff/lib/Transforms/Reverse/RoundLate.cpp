@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/Moves.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
@@ -24,12 +25,6 @@ using namespace mlir::autodiff;
 static bool roundsDouble(Operation *op) {
   return isa<arith::TruncFOp, triton::FpToFpOp>(op) &&
          getElementTypeOrSelf(op->getOperand(0).getType()).isF64();
-}
-
-/// Whether an operation only moves or repeats the elements of its operand.
-static bool isView(Operation *op) {
-  return isa<triton::BroadcastOp, triton::ExpandDimsOp, triton::ReshapeOp,
-             triton::SplatOp, triton::TransOp>(op);
 }
 
 /// The rounding of `value` to what `like` results in, in front of `user`.
@@ -59,21 +54,21 @@ struct RoundLate : autodiff::impl::RoundLateBase<RoundLate> {
       move(roundings.pop_back_val(), roundings);
   }
 
-  /// Rounds in front of each user, and behind those that are views.
+  /// Rounds in front of each user, and behind those that only move elements.
   void move(Operation *rounding, SmallVectorImpl<Operation *> &roundings) {
     Value number = rounding->getOperand(0);
     for (OpOperand &use : llvm::make_early_inc_range(rounding->getUses())) {
       Operation *user = use.getOwner();
-      if (!isView(user)) {
+      if (!onlyMoves(user)) {
         use.set(roundBefore(user, rounding, number)->getResult(0));
         continue;
       }
       OpBuilder b(user);
-      Operation *view = b.clone(*user);
-      view->setOperand(0, number);
-      Value seen = view->getResult(0);
-      seen.setType(withElementType(seen.getType(), b.getF64Type()));
-      Operation *later = roundBefore(user, rounding, seen);
+      Operation *wide = b.clone(*user);
+      wide->setOperand(0, number);
+      Value moved = wide->getResult(0);
+      moved.setType(withElementType(moved.getType(), b.getF64Type()));
+      Operation *later = roundBefore(user, rounding, moved);
       user->getResult(0).replaceAllUsesWith(later->getResult(0));
       user->erase();
       roundings.push_back(later);
