@@ -309,9 +309,8 @@ class Execution:
                 raise RaceError(objection)
         backward = self._backward_for(upstream)
         # Whoever sets `x.data` may leave the address as it was.
-        if any(t.data_ptr() != a for t, a in zip(saved, ctx.addresses, strict=True)) or any(
-            t.shape != shape for t, shape in zip(saved, ctx.shapes, strict=True)
-        ):
+        known = zip(saved, ctx.addresses, ctx.shapes, strict=True)
+        if any(t.data_ptr() != address or t.shape != shape for t, address, shape in known):
             saved = self._restore(saved, ctx.shapes)
         if self._surrounded:
             saved = self._seen(saved)

@@ -384,11 +384,12 @@ class LaunchOperator:
 
         A graph with symbols looks once more when it launches. Tuned kernels are not looked at.
         """
-        layouts = [
-            (hints(t.shape), hints(t.stride())) for t in map(tensors.__getitem__, self.outputs)
-        ]
+        if len(grids) != 3:
+            return
+        outputs = (tensors[place] for place in self.outputs)
+        layouts = [(hints(t.shape), hints(t.stride())) for t in outputs]
         key = (tuple(ints), tuple(grids), *layouts)
-        if key in self._inside or len(grids) != 3:
+        if key in self._inside:
             return
         spec = self.state.spec
         leaves = spec.flatten(self.values(tensors, ints, floats))
