@@ -186,4 +186,5 @@ def test_sums_of_adjoints(device, stored, turns, viewed):
     upstream = [torch.randn(out.shape, device=device).to(stored) for out in (y, z)]
     (found,) = torch.autograd.grad((y, z), x, upstream)
     expected = x.cos() * (upstream[0].double().sum((0, 2)) + upstream[1].double())
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    # So few numbers of at most 24 bits have exact sums: cosine and product are rounded.
+    torch.testing.assert_close(found, expected, rtol=16 * torch.finfo(x.dtype).eps, atol=0)
