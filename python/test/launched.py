@@ -175,9 +175,13 @@ def _is_same(kernel: Kernel) -> bool:
     from triton.backends.autodiff.specialize import CUSTOM_MARKER
     from triton.backends.autodiff.tracing import traced
 
-    function, text, signature, constants, attrs, target, options = _Unpickler(
-        io.BytesIO(kernel.source)
-    ).load()
+    try:
+        function, text, signature, constants, attrs, target, options = _Unpickler(
+            io.BytesIO(kernel.source)
+        ).load()
+    except Unreachable:
+        # The other run had made its module, such as that of a random program.
+        return False
     if _digest(function.src) != text:
         return False
     here = {"triton": triton.__version__}

@@ -1,6 +1,7 @@
 """What tells a run with one Triton which tests a run with another one has made superfluous."""
 
 import sys
+import types
 
 import launched
 import pytest
@@ -90,6 +91,19 @@ def test_other_plan(noted):
 
 def test_what_cannot_be_found_again_runs(noted):
     assert noted(_kernel()).differs("test")
+
+
+def test_modules_of_one_run(noted, monkeypatch, tmp_path):
+    """A module that the other run made is no module here."""
+    made = types.ModuleType("made_while_testing")
+    kernel = _kernel()
+    kernel.__module__, made.scaled_kernel = made.__name__, kernel
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    others = noted(kernel)
+    assert not others.differs("test")
+    monkeypatch.delitem(sys.modules, made.__name__)
+    others = launched.Others(tmp_path)
+    assert others.differs("test")
 
 
 def test_no_notes(tmp_path):
