@@ -339,8 +339,15 @@ def _sum_of_bytes(tensor: torch.Tensor) -> int:
     return _extent(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
-def _require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
-    """Raise unless the same tensors as before share memory with a written one, at one start."""
+def _in_one_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors lie in one storage."""
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _require_meetings(tensors: dict, written: tuple, meetings: tuple, beside: tuple = ()) -> None:
+    """Raise unless the same tensors as before share memory with a written one, at one start, and
+    lie `beside` one in its storage.
+    """
     ranges = [(name, t.data_ptr(), t.data_ptr() + _sum_of_bytes(t)) for name, t in tensors.items()]
     for place, (a, first, end) in enumerate(ranges):
         for b, other, other_end in ranges[place + 1 :]:
@@ -349,6 +356,11 @@ def _require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
                 if meet != ((a, b) in meetings) or (meet and first != other):
                     how = "share" if meet else "shared"
                     raise AssertionError(f"{a} and {b} {how} memory: not as before")
+                if not meet and (a, b) not in beside and _in_one_storage(tensors[a], tensors[b]):
+                    raise AssertionError(
+                        f"{a} and {b} are parts of one tensor: not as before, and the kernel may "
+                        "read around them. Export a launch of such parts"
+                    )
 
 
 class _Span(NamedTuple):

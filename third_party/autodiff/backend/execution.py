@@ -20,10 +20,13 @@ from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
 from .executable import launch, load
 from .facts import Facts
-from .memory import Span, restore, shares_memory, snapshot, storage_of
+from .memory import Span, restore, shares_memory, snapshot, whole
 from .spare import Spare, require_memory
 from .tapes import tape_bytes
 from .together import together
+
+# The hooks on saved tensors, while PyTorch traces (True), too; None if there are none.
+saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 
 def _tensors(leaves) -> list[torch.Tensor]:
@@ -59,12 +62,9 @@ class Execution:
         around = self.backward.around.values()
         self.based = tuple(a.argument for a in around if a.base is not None)
         # Of these, the whole storage is kept; hooks on saved tensors may return just the tensor.
-        self._surrounded = {a.argument for a in around if a.is_known} & {*self.kept}
-        # Of what autograd saves, before buffers.
-        self.saved_shapes = [
-            (facts.tensors[i].span.total,) if i in self._surrounded else facts.tensors[i].shape
-            for i in (*self.kept, *self.copied)
-        ]
+        known = {a.argument for a in around if a.is_known}
+        self._surrounded = {i: facts.tensors[i].span for i in self.kept if i in known}
+        self._saved_shapes = self.saved_shapes(self._surrounded)
         self._planned_for = planned
         if planned is not None and self.position.keys() <= set(planned):
             self.planned = None
@@ -189,10 +189,6 @@ class Execution:
         """Whether this backward is right for any gradients that may arrive."""
         return self.planned is None or self.spare is not None
 
-    def surrounds(self, argument: int) -> bool:
-        """Whether an argument's whole storage is kept."""
-        return argument in self._surrounded
-
     def needed(self) -> tuple[frozenset[int], set[int], set[int]]:
         """Return the arguments whose values, storage ranges, and bases this depends on."""
         scalars, spanned = self._scalars, self.backward.spanned()
@@ -279,9 +275,19 @@ class Execution:
         ctx.mark_dirty(*dirty)
         aliases = {j: leaves[j].detach() for j in self.views}
         kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
-        if self._surrounded:
-            pairs = zip(self.kept, kept, strict=True)
-            kept = [storage_of(t) if i in self._surrounded else t for i, t in pairs]
+        surrounded, shapes = self._surrounded, self._saved_shapes
+        if saves_by_hooks(True):
+            surrounded = surrounded | self._read_around(leaves, call.grid)
+            shapes = self.saved_shapes(surrounded)
+        if surrounded:
+            kept, copies = (
+                [
+                    whole(t, surrounded[i]) if i in surrounded else t
+                    for i, t in zip(of, tensors, strict=True)
+                ]
+                for of, tensors in ((self.kept, kept), (self.copied, copies))
+            )
+        ctx.surrounded = surrounded
         ctx.save_for_backward(*kept, *copies, *buffers)
         ctx.execution = self
         inputs = [leaves[i] for i in self.wanted if i not in self.position]
@@ -293,7 +299,7 @@ class Execution:
         ctx.opaque = [leaves[i] for i in self.opaque]
         ctx.held = self.spare.hold(leaves) if self.spare else ()
         ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
-        ctx.shapes = [*self.saved_shapes, *(buffer.shape for buffer in buffers)]
+        ctx.shapes = [*shapes, *(buffer.shape for buffer in buffers)]
         return (*dirty, *aliases.values())
 
     def run_backward(self, ctx, saved, grads):
@@ -311,9 +317,9 @@ class Execution:
         # Whoever sets `x.data` may leave the address as it was.
         known = zip(saved, ctx.addresses, ctx.shapes, strict=True)
         if any(t.data_ptr() != address or t.shape != shape for t, address, shape in known):
-            saved = self._restore(saved, ctx.shapes)
-        if self._surrounded:
-            saved = self._seen(saved)
+            saved = self._restore(saved, ctx.shapes, ctx.surrounded)
+        if ctx.surrounded:
+            saved = self._seen(saved, ctx.surrounded)
         arguments = list(ctx.scalars)
         held = len(self.kept) + len(self.copied)
         for i, tensor in zip((*self.kept, *self.copied), saved, strict=False):
@@ -355,18 +361,35 @@ class Execution:
         tensor = self.facts.tensors[argument]
         return torch.zeros(tensor.shape, dtype=tensor.dtype, device=self.facts.device)
 
-    def _seen(self, saved) -> list:
-        """Return saved tensors, with the argument itself in place of its whole storage."""
-        tensors = (self.facts.tensors[i] for i in self.kept)
-        seen = [
-            t.as_strided(facts.shape, facts.strides, t.storage_offset() + facts.span.lead)
-            if i in self._surrounded
-            else t
-            for i, t, facts in zip(self.kept, saved, tensors, strict=False)
+    def saved_shapes(self, surrounded) -> list:
+        """Return the shapes of what autograd saves before buffers: an argument, or its whole
+        storage, if it is `surrounded`.
+        """
+        return [
+            (surrounded[i].total,) if i in surrounded else self.facts.tensors[i].shape
+            for i in (*self.kept, *self.copied)
         ]
-        return [*seen, *saved[len(seen) :]]
 
-    def _restore(self, saved, shapes):
+    def _read_around(self, leaves, grid) -> dict[int, Span]:
+        """Return the storage of each argument that a launch touches around its tensor.
+
+        Hooks on saved tensors may return just what they were given.
+        """
+        accesses = self.facts.key.accesses
+        spans = {i: accesses.around(i, leaves, grid) for i in (*self.kept, *self.copied)}
+        return {i: span for i, span in spans.items() if span is not None}
+
+    def _seen(self, saved, surrounded) -> list:
+        """Return saved tensors, with the argument itself in place of its whole storage."""
+        seen = list(saved)
+        for place, i in enumerate((*self.kept, *self.copied)):
+            if i in surrounded:
+                tensor, facts = saved[place], self.facts.tensors[i]
+                start = tensor.storage_offset() + surrounded[i].lead
+                seen[place] = tensor.as_strided(facts.shape, facts.strides, start)
+        return seen
+
+    def _restore(self, saved, shapes, surrounded):
         """Return saved tensors in the layouts that kernels expect, whatever hooks made of them."""
         tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
         names = [f"argument {self.state.spec.names[i]!r}" for i in tensors]
@@ -385,9 +408,7 @@ class Execution:
         # As for PyTorch's operations, numbers are what counts.
         saved = [tensor.to(dtype) for tensor, dtype in zip(saved, types, strict=True)]
         layouts = [
-            ((1,), Span(0, facts.span.total))
-            if i in self._surrounded
-            else (facts.strides, facts.span)
+            ((1,), Span(0, surrounded[i].total)) if i in surrounded else (facts.strides, facts.span)
             for i, facts in tensors.items()
         ]
         layouts += [((1,), Span(0, t.numel())) for t in saved[len(layouts) :]]

@@ -191,12 +191,17 @@ class Assertions:
 
     def inside(self, argument: int, spaces) -> None:
         """Assert that all touched elements are inside of a tensor."""
-        name, like = self._names[argument], self._layouts[argument]
         for space in spaces:
             with self.writing(space.used_arguments(), argument):
-                ends = ends_of(space)
-                self._rehearse(self._inside, argument, *ends)
-                self.say(self._inside, f'"{name}"', like, *map(self._text.of, ends))
+                self.between_ends(argument, space)
+
+    def between_ends(self, argument: int, space) -> None:
+        """Assert that the ends of a space are inside of a tensor; raises `Unwritten` if nobody
+        knows the ends, or if they are not.
+        """
+        name, like, ends = self._names[argument], self._layouts[argument], ends_of(space)
+        self._rehearse(self._inside, argument, *ends)
+        self.say(self._inside, f'"{name}"', like, *map(self._text.of, ends))
 
     def _rehearse(self, function: str, argument: int, *given) -> None:
         """Raise `Unwritten` if the assertion would fail for this launch.

@@ -7,7 +7,7 @@ import torch
 from .bundle import literal
 from .executable import inherited_options
 from .export_arguments import is_divisible, unpacked
-from .export_checks import Assertions, refused
+from .export_checks import Assertions, Unwritten, refused
 from .export_launch import ExportedLaunch
 from .miscompiled import VERSION
 from .python_text import call, laid_out, tuple_of
@@ -113,6 +113,7 @@ class Launcher:
                     own.require(same, f"what is written is read where {same}")
         self._of_stores(user)
         self._of_parts(user, own)
+        self._of_neighbors(user)
         return list(dict.fromkeys([*user.lines, *own.lines]))
 
     def _of_reach(self, gradient, own: Assertions) -> None:
@@ -138,6 +139,22 @@ class Launcher:
             if i in plan.cotangents():
                 stores = (store.space for store in plan.stores if store.argument == i)
                 user.inside(i, stores)
+
+    def _of_neighbors(self, own: Assertions) -> None:
+        """Assert that the kernel touches nothing around tensors that lie in one storage."""
+        try:
+            if any(pair.is_around for pair in self.of.facts.aliasing):
+                raise Unwritten("another argument lies there")
+            for i in sorted({i for pair in self.of.facts.beside for i in pair}):
+                for space in self.of.plan.accesses.get(i, ()):
+                    if space is not None:
+                        own.between_ends(i, space)
+        except Unwritten as error:
+            raise refused(
+                self.of.kernel_name,
+                f"it may read or store around a tensor that is a part of another one: {error}",
+                "pass clones of the parts",
+            ) from error
 
     def _of_stores(self, own: Assertions) -> None:
         """Assert that programs store to different elements, unless something else ensures it."""
@@ -210,9 +227,10 @@ class Launcher:
                     own.say("require_no_gradient", f'"{spec.names[i]}"', self.of.variables[i])
         entries = [f'"{spec.names[i]}": {self.of.variables[i]}' for i in spec.pointers]
         written = tuple_of(f'"{spec.names[i]}"' for i in self.of.plan.outputs)
-        met = [
-            tuple_of([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in facts.aliasing
-        ]
+        met, beside = (
+            tuple_of(tuple_of([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in pairs)
+            for pairs in (facts.aliasing, facts.beside)
+        )
         tensors = self.of.names.give("tensors")
         own.lines.append(call(f"{tensors} = {{", entries, "}", 4))
         capability = _capability(facts.device)
@@ -220,7 +238,8 @@ class Launcher:
             arguments = [f'"{self.of.kernel_name}"', f'"{what}"', str(VERSION), str(right)]
             own.say("require_triton", *arguments)
         own.say("require_one_device", tensors, str(capability))
-        own.say("require_meetings", tensors, written, tuple_of(met))
+        more = [beside] if facts.beside else []
+        own.say("require_meetings", tensors, written, met, *more)
         return own.lines
 
 

@@ -13,6 +13,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from .accesses import in_one_storage
 from .coverage import GAPS, cover, is_within, length_of, merge, repeat, spelled
 from .memory import (
     Span,
@@ -152,8 +153,10 @@ def capability_of(device: torch.device) -> tuple[int, int]:
     return torch.cuda.get_device_capability(device)
 
 
-def require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
-    """Raise unless the same tensors as before share memory with a written one, at one start."""
+def require_meetings(tensors: dict, written: tuple, meetings: tuple, beside: tuple = ()) -> None:
+    """Raise unless the same tensors as before share memory with a written one, at one start, and
+    lie `beside` one in its storage.
+    """
     ranges = [(name, t.data_ptr(), t.data_ptr() + sum_of_bytes(t)) for name, t in tensors.items()]
     for place, (a, first, end) in enumerate(ranges):
         for b, other, other_end in ranges[place + 1 :]:
@@ -162,6 +165,11 @@ def require_meetings(tensors: dict, written: tuple, meetings: tuple) -> None:
                 if meet != ((a, b) in meetings) or (meet and first != other):
                     how = "share" if meet else "shared"
                     raise AssertionError(f"{a} and {b} {how} memory: not as before")
+                if not meet and (a, b) not in beside and in_one_storage(tensors[a], tensors[b]):
+                    raise AssertionError(
+                        f"{a} and {b} are parts of one tensor: not as before, and the kernel may "
+                        "read around them. Export a launch of such parts"
+                    )
 
 
 def sum_of_bytes(tensor: torch.Tensor) -> int:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 
 from . import contents
+from .accesses import Accesses, in_one_storage
 from .errors import ArgumentError
 from .expr import evaluate, substitute
 from .memory import Span, extent, is_dense, meet, pitch, storage_span
@@ -55,6 +56,21 @@ class Base(NamedTuple):
         return cls(tuple(base.shape), base.stride(), start)
 
 
+class Overlap(NamedTuple):
+    """Two arguments of a launch that share memory.
+
+    If both are written, `distance` is how many bytes the second one starts after the first, and
+    `together` is whether they start together. If `is_around`, their tensors have no byte in common,
+    but lie in one storage, and the kernel touches elements around them.
+    """
+
+    first: int
+    second: int
+    distance: int | None
+    together: bool
+    is_around: bool = False
+
+
 class TensorFacts:
     """Layout of one pointer argument at one launch."""
 
@@ -93,12 +109,12 @@ class Facts:
         self.grid = grid
         self.scalars = [v if isinstance(v, (int, float)) else None for v in leaves]
         # The kernel may change contents that overlap an output before a program reads them.
-        overlapping = {i for a, b, *_ in aliasing for i in (a, b)}
+        overlapping = {i for pair in aliasing[0] for i in pair[:2]}
         for i in key.pointers:
             if isinstance(leaves[i], Tensor) and i not in overlapping:
                 self.scalars[i] = contents.Contents(leaves[i])
         self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
-        self.aliasing = aliasing
+        self.aliasing, self.beside = aliasing
         self.descriptors = key.descriptors.known(leaves)
         self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
         self.spans: dict[int, Span] = {}
@@ -144,11 +160,11 @@ class Facts:
 
     def outputs_that_meet(self):
         """Yield the pairs of outputs that share memory."""
-        for a, b, distance, _ in self.aliasing:
+        for a, b, distance, _, is_around in self.aliasing:
             first, second = (
                 (t.shape, t.strides, t.dtype.itemsize) for t in (self.tensors[a], self.tensors[b])
             )
-            if distance is not None and meet(first, second, distance):
+            if distance is not None and (is_around or meet(first, second, distance)):
                 yield a, b
 
     def keeps_outputs(self) -> bool:
@@ -170,7 +186,7 @@ class Facts:
 
     def meet(self, hazard) -> bool:
         """Whether the tensors of this launch share memory in the way that a `Hazard` excludes."""
-        for a, b, _, together in self.aliasing:
+        for a, b, _, together, _ in self.aliasing:
             if {a, b} == {hazard.written, hazard.read}:
                 return (
                     not together
@@ -186,7 +202,7 @@ class Facts:
 class FactKey:
     """Extracts the facts of launches of one kernel."""
 
-    def __init__(self, name: str, names, pointers, outputs, descriptors):
+    def __init__(self, name: str, names, pointers, outputs, descriptors, accesses):
         self.name = name
         self.names = names
         self.pointers = pointers
@@ -204,6 +220,7 @@ class FactKey:
             if a in written or b in written
         )
         self._extents: dict = {}
+        self.accesses = Accesses(accesses)
 
     def covers(self, scalars, spanned, based) -> bool:
         """Return whether the key contains these scalars, spans and bases."""
@@ -220,11 +237,7 @@ class FactKey:
         self.based = tuple(sorted({*self.based, *based}))
 
     def extract(self, grid, leaves):
-        """Return the key of a launch, and which arguments overlap.
-
-        For each pair of arguments that overlap: if both are written, how many bytes the second
-        starts after the first, and whether they start together.
-        """
+        """Return the key of a launch, and which arguments share memory: see `_aliasing`."""
         layouts = []
         for i in self.pointers:
             t = leaves[i]
@@ -244,7 +257,7 @@ class FactKey:
                 spans.append(Base.of(t))
         outputs = [t for i in self.outputs if isinstance(t := leaves[i], Tensor)]
         views = [(t._is_view(), _is_part(t)) for t in outputs]
-        aliasing = self._aliasing(leaves, layouts)
+        aliasing = self._aliasing(leaves, layouts, grid)
         scalars = [
             contents.fingerprint(v) if isinstance(v := leaves[i], Tensor) else v
             for i in self.scalars
@@ -252,9 +265,12 @@ class FactKey:
         described = self.descriptors.known(leaves)
         return (grid, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
-    def _aliasing(self, leaves, layouts):
+    def _aliasing(self, leaves, layouts, grid):
+        """Return the `Overlap`s of a launch, and the pairs of arguments in one storage of which
+        the kernel touches no common memory.
+        """
         if not self._pairs:
-            return ()
+            return (), ()
         ranges = {}
         for i, layout in zip(self.pointers, layouts, strict=True):
             if type(layout) is not tuple:
@@ -268,15 +284,30 @@ class FactKey:
                 self._extents[(i, layout)] = size
             start = t.data_ptr()
             ranges[i] = (start, start + size)
-        found = []
+        found, beside = [], []
+        parts = self._in_larger_storage(leaves, ranges)
         for a, b, written in self._pairs:
             if a in ranges and b in ranges:
                 start_a, end_a = ranges[a]
                 start_b, end_b = ranges[b]
-                if start_a < end_b and start_b < end_a:
-                    distance = start_b - start_a
-                    found.append((a, b, distance if written else None, distance == 0))
-        return tuple(found)
+                meets = start_a < end_b and start_b < end_a
+                if not meets:
+                    if not (a in parts or b in parts) or not in_one_storage(leaves[a], leaves[b]):
+                        continue
+                    if not self.accesses.meet(a, b, leaves, grid):
+                        beside.append((a, b))
+                        continue
+                distance = start_b - start_a
+                found.append(Overlap(a, b, distance if written else None, distance == 0, not meets))
+        return tuple(found), tuple(beside)
+
+    def _in_larger_storage(self, leaves, ranges) -> set[int]:
+        """Return the outputs whose storage holds more than their elements."""
+        return {
+            j
+            for j in self.outputs
+            if j in ranges and leaves[j].untyped_storage().nbytes() > ranges[j][1] - ranges[j][0]
+        }
 
     def _where(self, i) -> str:
         return f"argument {self.names[i]!r} of kernel {self.name!r}"

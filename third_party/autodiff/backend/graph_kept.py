@@ -27,10 +27,13 @@ _MOST = 1 << 14
 
 
 class Run(NamedTuple):
-    """How a launch ran: its numbers, and shapes and types of tensors that only the run has."""
+    """How a launch ran: its numbers, the arguments whose whole storage was saved, and shapes and
+    types of tensors that only the run has.
+    """
 
     execution: object
     scalars: tuple
+    surrounded: tuple
     layouts: tuple
 
 
@@ -110,7 +113,7 @@ def keep(operator, node, held: Held) -> list[Tensor]:
     """
     execution, saved = node.execution, node.saved_tensors
     arguments = len(execution.kept) + len(execution.copied)
-    sources = _sources(operator, execution, held)
+    sources = _sources(operator, execution, held, node.surrounded)
     parts = [
         tensor.clone(memory_format=torch.contiguous_format)
         for tensor, source in zip(saved, sources, strict=False)
@@ -118,7 +121,9 @@ def keep(operator, node, held: Held) -> list[Tensor]:
     ]
     parts += saved[arguments:]
     layouts = tuple((tuple(part.shape), part.dtype) for part in parts)
-    number = operator.runs.number(Run(execution, tuple(node.scalars), layouts))
+    number = operator.runs.number(
+        Run(execution, tuple(node.scalars), tuple(node.surrounded.items()), layouts)
+    )
     device = execution.facts.device
     return [_joined(parts, device), torch.empty((number, 0), device=device)]
 
@@ -131,20 +136,21 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     """
     run = operator.runs.run(kept[1].shape[0])
     execution, places = run.execution, operator.places(run.execution.state)
-    own = iter(_parts(kept[0], run.layouts))
+    own, surrounded = iter(_parts(kept[0], run.layouts)), dict(run.surrounded)
     held = Held(tuple(before), tuple(after))
     known = {"before": before, "after": after}
     saved = [
         next(own) if source is None else known[source[0]][source[1]]
-        for source in _sources(operator, execution, held)
+        for source in _sources(operator, execution, held, surrounded)
     ]
     buffers = list(own)
-    shapes = [*execution.saved_shapes, *(buffer.shape for buffer in buffers)]
+    shapes = [*execution.saved_shapes(surrounded), *(buffer.shape for buffer in buffers)]
     saved += buffers
     # The tensors have other addresses now.
     context = SimpleNamespace(
         addresses=[None] * len(saved),
         shapes=shapes,
+        surrounded=surrounded,
         scalars=run.scalars,
         opaque=(),
         held=(),
@@ -157,7 +163,7 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     return {places[i]: g for i, g in zip(execution.slots, found, strict=False)}
 
 
-def _sources(operator, execution, held: Held) -> list[tuple[str, int] | None]:
+def _sources(operator, execution, held: Held, surrounded) -> list[tuple[str, int] | None]:
     """Return, for each argument that a node saves, where the graph holds it: when, and which
     number.
     """
@@ -166,9 +172,7 @@ def _sources(operator, execution, held: Held) -> list[tuple[str, int] | None]:
     wanted += [(i, "before") for i in execution.copied]
     return [
         # A graph does not hold the elements around a tensor.
-        (when, places[i])
-        if places[i] in getattr(held, when) and not execution.surrounds(i)
-        else None
+        (when, places[i]) if places[i] in getattr(held, when) and i not in surrounded else None
         for i, when in wanted
     ]
 

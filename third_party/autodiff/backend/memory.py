@@ -139,9 +139,9 @@ def storage_span(tensor: torch.Tensor) -> Span:
     return Span(lead, max(nbytes // itemsize, lead + tensor_span(tensor).total))
 
 
-def storage_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of all elements in the storage of another one."""
-    return tensor.detach().as_strided((storage_span(tensor).total,), (1,), 0)
+def whole(tensor: torch.Tensor, span: Span) -> torch.Tensor:
+    """Return a tensor of all elements in a span around another one."""
+    return tensor.detach().as_strided((span.total,), (1,), tensor.storage_offset() - span.lead)
 
 
 def has_memory(tensor: torch.Tensor) -> bool:

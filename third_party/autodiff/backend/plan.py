@@ -293,6 +293,8 @@ class Plan:
     launch: Launch | None = None
     next: tuple[tuple[Next, ...], ...] = ()
     stores: tuple[Store, ...] = ()
+    # What the user's kernel touches of each argument; None for what only the kernel can place.
+    accesses: dict[int, tuple[Space | None, ...]] = field(default_factory=dict)
     live: dict[int, tuple[Space | None, ...]] = field(default_factory=dict)
     # The question it answers: the kernel's text, the request and the kernel's name.
     asked: tuple[str, str, str] | None = field(default=None, repr=False, compare=False)
@@ -393,6 +395,16 @@ class Plan:
             and mine == theirs
             and all(self.buffers[i] == other.buffers[i] for i in mine)
         )
+
+
+def _reaches(entries, arguments: int) -> dict[int, tuple[Space | None, ...]]:
+    return {
+        number_below(get(entry, "argument", int), arguments, "argument"): tuple(
+            None if reach is None else Space.from_json(reach, arguments)
+            for reach in get(entry, "reach", list)
+        )
+        for entry in entries
+    }
 
 
 def _pairs(value, arguments: int):
@@ -582,13 +594,8 @@ def load(text: str) -> Plan:
             tuple(Next.from_json(entry, len(arguments)) for entry in step) for step in steps
         ),
         stores=tuple(Store.from_json(s, len(arguments)) for s in get(data, "stores", list, [])),
-        live={
-            number_below(get(entry, "argument", int), len(arguments), "argument"): tuple(
-                None if reach is None else Space.from_json(reach, len(arguments))
-                for reach in get(entry, "reach", list)
-            )
-            for entry in get(data, "live", list, [])
-        },
+        accesses=_reaches(get(data, "accesses", list, []), len(arguments)),
+        live=_reaches(get(data, "live", list, []), len(arguments)),
     )
     for expr in plan.assumed:
         validate(expr, len(arguments), per_program=True)

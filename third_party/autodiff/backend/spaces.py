@@ -6,6 +6,7 @@ Elements are counted from the one that the argument points to.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy
@@ -309,6 +310,33 @@ class Space:
         for guard in self.guards:
             found.reached[:] &= guard.holds(found, args, grid)
         return found
+
+
+def touched(spaces, args, grid) -> tuple[int, int] | None:
+    """Return the first and the last element that may be touched in one of several spaces; None if
+    none is.
+
+    Spaces that are None, or that a launch cannot compute, are left out.
+    """
+    found = []
+    for space in spaces:
+        if space is not None:
+            with suppress(CheckError):
+                found.append(_ends_under_guards(space, args, grid))
+    return union(found)
+
+
+def _ends_under_guards(space: Space, args, grid) -> tuple[int, int] | None:
+    """Return the first and the last element that are touched, with guards if these can be looked
+    at in each program.
+    """
+    if space.guards and 0 not in grid:
+        with suppress(CheckError):
+            found = space.places(args, grid)
+            if not found.is_cut and found.programs.shape[1] == math.prod(grid):
+                places = found.places[found.reached]
+                return (int(places.min()), int(places.max())) if places.size else None
+    return space.ends(args, grid)
 
 
 def union(ends) -> tuple[int, int] | None:

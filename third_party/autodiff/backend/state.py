@@ -16,7 +16,7 @@ from .asking import Ask, Case
 from .backward import Handle
 from .cache import plan_for
 from .errors import AutodiffError, PlanError
-from .execution import Execution
+from .execution import Execution, saves_by_hooks
 from .facts import FactKey, Facts
 from .launches import Launch
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
@@ -27,7 +27,6 @@ from .user_rules import find_rules, generation, require_globals, rules_for
 
 _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
-_saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 
 class Choice(NamedTuple):
@@ -173,7 +172,7 @@ class KernelState:
         that is not `foreseen`, as in a graph.
         """
         # When a checkpoint's forward is run again, hooks have to save the same tensors.
-        expected = self._expected.get(wanted) if foreseen and not _saves_by_hooks(True) else None
+        expected = self._expected.get(wanted) if foreseen and not saves_by_hooks(True) else None
         family = self._families.get(wanted)
         if family is not None:
             key, executions = family
@@ -236,7 +235,10 @@ class KernelState:
     def _family(self, wanted):
         plan = self.handle(self.ask(wanted)).plan
         spec = self.spec
-        return FactKey(spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors), {}
+        key = FactKey(
+            spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors, plan.accesses
+        )
+        return key, {}
 
     def forget(self, key: FactKey, *needed) -> None:
         """Add facts to a key; executions with the old key are dropped."""

@@ -51,15 +51,18 @@ static std::pair<int, unsigned> placeOf(Operation *item) {
       .Case([](AssumeOp) { return std::pair(1, 0u); })
       .Case([](OfferOp) { return std::pair(2, 0u); })
       .Case([](StoredOp) { return std::pair(3, 0u); })
-      .Case([](LiveOp) { return std::pair(4, 0u); })
-      .Case([](BufferOp op) { return std::pair(5, op.getNumber()); })
-      .Case([](HostSizeOp op) { return std::pair(6, op.getNumber()); })
-      .Case([](GradientOp op) {
-        return std::pair(7, op.getGradient().getArgument());
+      .Case([](AccessedOp op) {
+        return std::pair(4, op.getAccesses().getArgument());
       })
-      .Case([](CheckOp op) { return std::pair(8, op.getOperand().getIndex()); })
-      .Case([](LaunchOp) { return std::pair(9, 0u); })
-      .Default(std::pair(10, 0u)); // what to ask for next
+      .Case([](LiveOp) { return std::pair(5, 0u); })
+      .Case([](BufferOp op) { return std::pair(6, op.getNumber()); })
+      .Case([](HostSizeOp op) { return std::pair(7, op.getNumber()); })
+      .Case([](GradientOp op) {
+        return std::pair(8, op.getGradient().getArgument());
+      })
+      .Case([](CheckOp op) { return std::pair(9, op.getOperand().getIndex()); })
+      .Case([](LaunchOp) { return std::pair(10, 0u); })
+      .Default(std::pair(11, 0u)); // what to ask for next
 }
 
 /// Whether two items describe the same thing.
@@ -70,7 +73,7 @@ static bool clash(Operation *one, Operation *other) {
   if (auto launch = dyn_cast<LaunchOp>(one))
     if (auto another = dyn_cast<LaunchOp>(other))
       return launch.getKernelAttr() == another.getKernelAttr();
-  return isa<RearrangedOp, BufferOp, HostSizeOp, GradientOp>(one) &&
+  return isa<RearrangedOp, AccessedOp, BufferOp, HostSizeOp, GradientOp>(one) &&
          placeOf(one) == placeOf(other);
 }
 
@@ -184,8 +187,8 @@ LogicalResult PlanOp::verify() {
     return emitOpError("is the second one of its module");
   SmallVector<Operation *> items;
   for (Operation &item : getBody().front()) {
-    if (!isa<RearrangedOp, AssumeOp, OfferOp, StoredOp, LiveOp, BufferOp,
-             HostSizeOp, GradientOp, CheckOp, LaunchOp, NextOp>(item))
+    if (!isa<RearrangedOp, AssumeOp, OfferOp, StoredOp, AccessedOp, LiveOp,
+             BufferOp, HostSizeOp, GradientOp, CheckOp, LaunchOp, NextOp>(item))
       return item.emitOpError("is no item of a plan");
     for (Operation *earlier : items)
       if (clash(earlier, &item))

@@ -131,6 +131,7 @@ static void addNormalize(Passes &passes, const Request &request) {
   passes.add(createForwardStores());
   passes.add(createBoundLoops());
   passes.add(createMarkStores());
+  passes.add(createMarkAccesses());
 }
 
 /// Rearrange: from the kernel to one that does the same in another launch, and

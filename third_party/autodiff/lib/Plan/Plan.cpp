@@ -278,18 +278,22 @@ Array PlanPrinter::findSnapshots() {
   return Array(overwritten);
 }
 
-/// Describes the rearranged launch, and what its kernel stores.
+/// Describes the rearranged launch, and what the user's kernel touches.
 void PlanPrinter::describeRearrangement(Object &description) {
-  Array assumed, stores, live;
+  Array assumed, stores, accesses, live;
   for (auto item : plan.getItems<AssumeOp>())
     assumed.push_back(toJSON(item.getNumber()));
   for (auto item : plan.getItems<StoredOp>())
     stores.push_back(toJSON(item.getStore()));
+  for (auto item : plan.getItems<AccessedOp>())
+    accesses.push_back(toJSON(item.getAccesses()));
   for (auto item : plan.getItems<LiveOp>())
     live.push_back(toJSON(item.getContributions()));
   description["assumed"] = std::move(assumed);
   if (!stores.empty())
     description["stores"] = std::move(stores);
+  if (!accesses.empty())
+    description["accesses"] = std::move(accesses);
   if (!live.empty())
     description["live"] = std::move(live);
   for (auto item : plan.getItems<RearrangedOp>())

@@ -221,6 +221,11 @@ static Json write(StoredAttr stored) {
   return object;
 }
 
+static Json write(AccessedAttr accesses) {
+  return Object{{"argument", accesses.getArgument()},
+                {"reach", toList(accesses.getReach())}};
+}
+
 static Json write(LiveAttr live) {
   return Object{{"argument", live.getArgument()},
                 {"reach", toList(live.getReach())}};
@@ -232,7 +237,7 @@ Json mlir::autodiff::toJSON(Attribute attribute) {
   return llvm::TypeSwitch<Attribute, Json>(attribute)
       .Case<ArrayAttr, StringAttr, ExprAttr, DigitAttr, DimensionAttr,
             LimitAttr, ConstraintAttr, CheckAttr, ReachAttr, BufferAttr,
-            GradientAttr, LaunchAttr, StoredAttr, LiveAttr, NextAttr>(
+            GradientAttr, LaunchAttr, StoredAttr, AccessedAttr, LiveAttr, NextAttr>(
           [](auto known) { return write(known); });
 }
 

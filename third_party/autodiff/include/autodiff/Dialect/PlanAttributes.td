@@ -275,6 +275,17 @@ def Autodiff_StoredAttr : Autodiff_Attr<"Stored", "stored"> {
   }];
 }
 
+def Autodiff_AccessedAttr : Autodiff_Attr<"Accessed", "accessed"> {
+  let summary = "which elements of an argument the user's kernel touches";
+  let description = [{
+    One reach for each load, store or atomic operation, without repetitions; `?`
+    if a launch cannot compute it.
+  }];
+  let parameters = (ins "unsigned":$argument,
+                        ArrayRefParameter<"ReachAttr">:$reach);
+  let assemblyFormat = "`<` $argument custom<List>($reach) `>`";
+}
+
 def Autodiff_LiveAttr : Autodiff_Attr<"Live", "live"> {
   let summary = "where contributions to a gradient may be other than zero";
   let description = [{

@@ -99,6 +99,12 @@ def Autodiff_StoredOp : Autodiff_PlanItem<"stored"> {
   let assemblyFormat = "$store attr-dict";
 }
 
+def Autodiff_AccessedOp : Autodiff_PlanItem<"accessed"> {
+  let summary = "which elements of an argument the user's kernel touches";
+  let arguments = (ins Autodiff_AccessedAttr:$accesses);
+  let assemblyFormat = "$accesses attr-dict";
+}
+
 def Autodiff_LiveOp : Autodiff_PlanItem<"live"> {
   let summary = "where contributions to a gradient may be other than zero";
   let arguments = (ins Autodiff_LiveAttr:$contributions);

@@ -11,6 +11,16 @@ def MarkStores : AutodiffPass<"autodiff-mark-stores", "::mlir::ModuleOp", Rewrit
   }];
 }
 
+def MarkAccesses : AutodiffPass<"autodiff-mark-accesses", "::mlir::ModuleOp", RewritesKernel> {
+  let summary = "note which elements of arguments the kernel touches";
+  let description = [{
+    A kernel may read around the tensor that it is given. Where another argument
+    of the launch lies there, in the same storage, the two share memory as if
+    their tensors overlapped. `autodiff.accessed` describes what is touched, as
+    far as a launch can compute it.
+  }];
+}
+
 def SpreadLoops : AutodiffPass<"autodiff-spread-loops", "::mlir::ModuleOp", RewritesKernel> {
   let summary = "make iterations of a loop over the grid programs";
   let description = [{

@@ -1,0 +1,209 @@
+"""Arguments that lie in one storage, beside one another, and kernels that read or store around them."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from exporting import module_at
+from gradients import random_tensor
+from torch.autograd.graph import saved_tensors_hooks
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton_autodiff.errors import ArgumentError
+
+pytestmark = pytest.mark.usefixtures("needs_gradients")
+N = 16
+
+
+@triton.jit
+def reads_behind_kernel(x_ptr, w_ptr, y_ptr, far, B: tl.constexpr):
+    i = tl.arange(0, B)
+    product = tl.load(x_ptr + i) * tl.load(x_ptr + far + i)
+    tl.store(y_ptr + i, tl.load(w_ptr + i) * tl.sin(product))
+
+
+@triton.jit
+def branches_kernel(x_ptr, w_ptr, y_ptr, rows, B: tl.constexpr):
+    """The last program reads no row of its own, and none behind the tensor."""
+    row, i = tl.program_id(0), tl.arange(0, B)
+    x = tl.load(w_ptr + i) * 0
+    if row < rows:
+        x = tl.load(x_ptr + row * B + i)
+    tl.store(y_ptr + row * B + i, tl.load(w_ptr + i) * tl.sin(x))
+
+
+@triton.jit
+def steps_kernel(h_ptr, w_ptr, y_ptr, steps, n, B: tl.constexpr):
+    """Each step reads what the one before it has stored, if y lies behind h."""
+    i = tl.arange(0, B)
+    for t in range(steps):
+        h = tl.load(h_ptr + t * n + i)
+        tl.store(y_ptr + t * n + i, tl.load(w_ptr + i) * tl.sin(h))
+
+
+@triton.jit
+def stores_behind_kernel(x_ptr, w_ptr, y_ptr, far, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a, w = tl.load(x_ptr + i), tl.load(w_ptr + i)
+    tl.store(y_ptr + i, w * tl.sin(a))
+    tl.store(y_ptr + far + i, w * 0)
+
+
+@triton.jit
+def two_outputs_kernel(x_ptr, y_ptr, z_ptr, far, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + i, x * x)
+    tl.store(y_ptr + far + i, x)
+    tl.store(z_ptr + i, x * x * x)
+
+
+@triton.jit
+def in_place_kernel(x_ptr, w_ptr, far, B: tl.constexpr):
+    i = tl.arange(0, B)
+    product = tl.load(x_ptr + i) * tl.load(x_ptr + far + i)
+    tl.store(x_ptr + i, tl.load(w_ptr + i) * tl.sin(product))
+
+
+def close(found, right):
+    for ours, theirs in zip(found, right, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def upstream(tensor):
+    return torch.randn(tensor.shape, device=tensor.device)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_output_where_an_input_is_read_around(device, whole):
+    x, w = (random_tensor(n, device=device) for n in (2 * N, N))
+    base = x * 1
+    differentiable(reads_behind_kernel)[(1,)](base if whole else base[:N], w, base[N:], N, B=N)
+    u = upstream(base)
+    right = torch.cat([x[:N], w * torch.sin(x[:N] * x[N:])])
+    close(torch.autograd.grad((base * u).sum(), (w, x)), torch.autograd.grad(right, (w, x), u))
+
+
+def test_the_same_launch_elsewhere(device):
+    """All but a number, or the distance of the tensors, is as it was before."""
+    kernel = differentiable(reads_behind_kernel)
+    for far, place in ((2 * N, N), (N, N), (N, 2 * N), (N, N), (2 * N, 2 * N)):
+        x, w = random_tensor(3 * N, device=device), random_tensor(N, device=device)
+        base = x * 1
+        kernel[(1,)](base[:N], w, base[place:][:N], far, B=N)
+        u = upstream(base)
+        right = x.clone()
+        right[place:][:N] = w * torch.sin(x[:N] * x[far:][:N])
+        close(torch.autograd.grad((base * u).sum(), (w, x)), torch.autograd.grad(right, (w, x), u))
+
+
+def test_what_is_stored_where_it_is_read_later(device):
+    steps = 5
+    w, buffer = random_tensor(N, device=device), torch.zeros(steps + 1, N, device=device)
+    with pytest.raises(ArgumentError, match="'y_ptr' and 'h_ptr'.* share memory"):
+        differentiable(steps_kernel)[(1,)](buffer[0], w, buffer[1:], steps, N, B=N)
+    apart = torch.zeros(2 * steps, N, device=device)
+    h = apart[:steps].normal_().clone()
+    differentiable(steps_kernel)[(1,)](apart[:steps], w, apart[steps:], steps, N, B=N)
+    u = upstream(apart)
+    found = torch.autograd.grad(apart, w, u)
+    close(found, torch.autograd.grad(w * torch.sin(h), w, u[steps:]))
+
+
+def test_an_input_where_an_output_is_stored_around(device):
+    base, w = torch.randn(2 * N, device=device), random_tensor(N, device=device)
+    x = base[N:].clone()
+    y = base[:N]
+    differentiable(stores_behind_kernel)[(1,)](base[N:], w, y, N, B=N)
+    close(torch.autograd.grad(y.sum(), w), (torch.sin(x),))
+
+
+def test_an_output_where_another_one_is_stored_around(device):
+    x = random_tensor(N, device=device)
+    base = torch.zeros(3 * N, device=device)
+    with pytest.raises(ArgumentError, match="share memory, and the kernel writes to both"):
+        differentiable(two_outputs_kernel)[(1,)](x, base[:N], base[N:], N, B=N)
+    y, z = base[:N], base[2 * N :]
+    differentiable(two_outputs_kernel)[(1,)](x, y, z, N, B=N)
+    close(torch.autograd.grad(z.sum(), x), (3 * x * x,))
+
+
+def test_rows_that_a_branch_leaves_out(device):
+    """No program reads behind the tensor, so that nothing is stored where it is read."""
+    w, base = random_tensor(N, device=device), torch.randn(5 * N, device=device)
+    x = base[: 2 * N].clone().view(2, N)
+    y = base[2 * N :]
+    differentiable(branches_kernel)[(3,)](base[: 2 * N], w, y, 2, B=N)
+    right = w * torch.sin(torch.cat([x, x.new_zeros(1, N)]))
+    u = upstream(y)
+    close(torch.autograd.grad(y, w, u), torch.autograd.grad(right.view(-1), w, u))
+
+
+COPIES = {"none": lambda t: t, "clone": lambda t: t.clone(), "double": lambda t: t.double()}
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_hooks_where_it_is_read_around(device, copy, before):
+    """What autograd saves has all that is read."""
+    base, w = torch.randn(4 * N, device=device), random_tensor(N, device=device)
+    x, y = base[before:][:N], torch.empty(N, device=device)
+    for far in (N, N + 5):
+        with saved_tensors_hooks(copy, lambda t: t):
+            differentiable(reads_behind_kernel)[(1,)](x, w, y.detach_(), far, B=N)
+        product = x * base[before + far :][:N]
+        close(torch.autograd.grad(y.sum(), w), (torch.sin(product),))
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("before", [0, 1])
+def test_hooks_where_it_is_read_around_and_overwritten(device, copy, before):
+    w, x = (random_tensor(n, device=device) for n in (N, before + 2 * N))
+    base = x * 1
+    with saved_tensors_hooks(copy, lambda t: t):
+        differentiable(in_place_kernel)[(1,)](base[before:][:N], w, N, B=N)
+    u = upstream(base)[before:][:N]
+    right = w * torch.sin(x[before:][:N] * x[before + N :])
+    found = torch.autograd.grad((base[before:][:N] * u).sum(), (w, x))
+    close(found, torch.autograd.grad((right * u).sum(), (w, x)))
+
+
+def behind(kernel, base, w):
+    """Store behind what is read."""
+    y = base[2 * N :]
+    kernel[(1,)](base[:N], w, y, N, B=N)
+    return y
+
+
+def alone(kernel, base, w):
+    y = torch.empty_like(w)
+    kernel[(1,)](base, w, y, N, B=N)
+    return y
+
+
+def test_exported_modules(device, tmp_path):
+    """They know of no storage: a launch of parts is no launch of others."""
+    base, w = torch.randn(3 * N, device=device), random_tensor(N, device=device)
+    with pytest.raises(AutodiffError, match="around a tensor that is a part of another one"):
+        autodiff(reads_behind_kernel, behind).export(tmp_path / "no.py", base, w)
+    path = autodiff(reads_behind_kernel, alone).export(tmp_path / "alone.py", base, w)
+    launch = module_at(path).reads_behind_kernel
+    with pytest.raises(AssertionError, match="parts of one tensor"):
+        launch[(1,)](base[:N], w, base[N:], N, B=N)
+
+
+def beside(kernel, base, w):
+    y = base[2 * N :]
+    kernel[(2,)](base[: 2 * N], w, y, 2, B=N)
+    return y
+
+
+def test_exported_modules_of_parts(device, tmp_path):
+    base, w = torch.randn(5 * N, device=device), random_tensor(N, device=device)
+    path = autodiff(branches_kernel, beside).export(tmp_path / "beside.py", base, w)
+    x = base[: 2 * N].clone().view(2, N)
+    y = module_at(path).beside(base, w)
+    u = upstream(y)[: 2 * N]
+    close(
+        torch.autograd.grad(y[: 2 * N], w, u),
+        torch.autograd.grad((w * torch.sin(x)).view(-1), w, u),
+    )
