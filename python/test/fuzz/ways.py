@@ -1,8 +1,11 @@
-"""One plan, carried out in other ways: by an exported module, and in a graph of PyTorch's.
+"""A program carried out in other ways: by an exported module, in a graph of PyTorch's, and on parts
+of tensors.
 
 A launch is carried out by objects (`Execution`), an exported module by its text, and a graph by
-operators, or by kernels that Inductor knows. Gradients are equal: to the bit, unless contributions
-meet in atomics, which add them up in any order.
+operators, or by kernels that Inductor knows. All have one plan, so that gradients are equal: to the
+bit, unless contributions meet in atomics, which add them up in any order. A kernel that is given
+the first half of a tensor reads around it. Its gradients are those of the whole tensor, by another
+plan.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from pathlib import Path
 import torch
 from exporting import module_at
 from looking import REFUSALS
+from torch.autograd.graph import saved_tensors_hooks
 
 from .differences import Check, Verdict, gradients_of
 from .points import Tensors
@@ -23,6 +27,8 @@ from .points import Tensors
 NO_GRAPH = re.compile(
     r"no graph can hold this launch|in a larger storage, and the kernel reads around"
 )
+# The elements around a tensor that a program may read.
+ROOM = 4096
 # Of the size of a gradient, what another order of its sum changes.
 REORDERED = 1e-12
 
@@ -46,7 +52,47 @@ def graphed(check: Check, folder: Path) -> Callable:
     return torch.compile(call, backend="aot_eager", fullgraph=True)
 
 
-WAYS = {"exported": exported, "graph": graphed}
+def halved(check: Check, folder: Path) -> Callable:
+    """Return the operation on first halves of tensors, of which autograd saves copies."""
+    plans = (found.backward.plan for _, _, found in check.launches)
+    if any(None in spaces for plan in plans for spaces in plan.accesses.values()):
+        # What is read at loaded addresses around a tensor has no gradient, and is not saved.
+        raise Skipped
+
+    def call(*values):
+        # Loads of lanes that do not count go further.
+        inputs = [
+            torch.cat([x.new_full((ROOM,), float("nan")), x, x.new_full((ROOM,), float("nan"))])
+            for x in values
+        ]
+        inputs = [x[ROOM:-ROOM] for x in inputs]
+        with saved_tensors_hooks(torch.clone, lambda copy: copy):
+            return check.op.stub(_OnHalves(check.op.kernel, inputs), *inputs)
+
+    return call
+
+
+class _OnHalves:
+    """A kernel that is launched on the first halves of some tensors."""
+
+    def __init__(self, kernel, tensors):
+        self._kernel, self._tensors = kernel, tensors
+
+    def __getitem__(self, grid):
+        def launch(*args, **options):
+            given = (
+                a[: (len(a) + 1) // 2] if any(a is t for t in self._tensors) else a for a in args
+            )
+            return self._kernel[grid](*given, **options)
+
+        return launch
+
+
+class Skipped(Exception):
+    """A program that a way is not for."""
+
+
+WAYS = {"exported": exported, "graph": graphed, "halves": halved}
 
 
 def _meets(check: Check) -> bool:
@@ -71,6 +117,8 @@ def gradients_in(way: str, check: Check) -> Tensors | None:
             op = WAYS[way](check, Path(folder))
             given = check.program, check.inputs.values, check.upstream
             return gradients_of(op, *given, watches=way != "graph")
+        except Skipped:
+            return None
         except Exception as error:
             if REFUSALS["export"].search(str(error)) or NO_GRAPH.search(str(error)):
                 return None
@@ -87,8 +135,9 @@ def carried_out_otherwise(check: Check) -> Verdict | None:
 def differences(check: Check) -> Iterator[tuple[str, str]]:
     """Yield what a program's other ways do otherwise: "wrong" gradients, or "broken", and how."""
     ours = gradients_of(check.op, check.program, check.inputs.values, check.upstream)
-    reordered = REORDERED if _meets(check) else 0.0
+    meets = _meets(check)
     for name in WAYS:
+        reordered = REORDERED if meets or name == "halves" else 0.0
         try:
             theirs = gradients_in(name, check)
         except Exception as error:

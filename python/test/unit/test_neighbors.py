@@ -1,4 +1,4 @@
-"""Arguments that lie in one storage, beside one another, and kernels that read or store around them."""
+"""Arguments that are parts of one tensor, and kernels that read or store around them."""
 
 import pytest
 import torch
@@ -19,6 +19,13 @@ def reads_behind_kernel(x_ptr, w_ptr, y_ptr, far, B: tl.constexpr):
     i = tl.arange(0, B)
     product = tl.load(x_ptr + i) * tl.load(x_ptr + far + i)
     tl.store(y_ptr + i, tl.load(w_ptr + i) * tl.sin(product))
+
+
+@triton.jit
+def doubled_kernel(x_ptr, w_ptr, y_ptr, far, B: tl.constexpr):
+    i = tl.arange(0, B)
+    w = tl.load(w_ptr + i)
+    tl.store(y_ptr + i, w * w * tl.sin(tl.load(x_ptr + i) * tl.load(x_ptr + far + i)))
 
 
 @triton.jit
@@ -207,3 +214,36 @@ def test_exported_modules_of_parts(device, tmp_path):
         torch.autograd.grad(y[: 2 * N], w, u),
         torch.autograd.grad((w * torch.sin(x)).view(-1), w, u),
     )
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_data_of_another_tensor_that_is_set(device, before):
+    """What is around a tensor that stays where it was is read as before."""
+    base, w = torch.randn(4 * N, device=device), random_tensor(N, device=device)
+    x, y = base[before:][:N], torch.empty(N, device=device)
+    with torch.no_grad():
+        other = w.clone()
+    differentiable(doubled_kernel)[(1,)](x, w, y, N, B=N)
+    w.data = other
+    product = x * base[before + N :][:N]
+    close(torch.autograd.grad(y.sum(), w), (2 * w * torch.sin(product),))
+
+
+def read_behind(kernel, base, w, before: int):
+    y = torch.empty_like(w)
+    kernel[(1,)](base[before:][:N], w, y, N, B=N)
+    return y
+
+
+@pytest.mark.parametrize("before", [0, 1, 4])
+def test_exported_modules_read_around_parts(device, tmp_path, before):
+    """Whatever the alignment; hooks that keep only the part are noticed."""
+    base, w = torch.randn(4 * N, device=device), random_tensor(N, device=device)
+    op = autodiff(reads_behind_kernel, read_behind)
+    function = module_at(op.export(tmp_path / "behind.py", base, w, before)).read_behind
+    product = base[before:][:N] * base[before + N :][:N]
+    close(torch.autograd.grad(function(base, w, before).sum(), w), (torch.sin(product),))
+    with saved_tensors_hooks(torch.clone, lambda t: t):
+        y = function(base, w, before)
+    with pytest.raises(AssertionError, match="keeps what is around a tensor"):
+        y.sum().backward()

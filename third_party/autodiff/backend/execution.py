@@ -317,7 +317,7 @@ class Execution:
         # Whoever sets `x.data` may leave the address as it was.
         known = zip(saved, ctx.addresses, ctx.shapes, strict=True)
         if any(t.data_ptr() != address or t.shape != shape for t, address, shape in known):
-            saved = self._restore(saved, ctx.shapes, ctx.surrounded)
+            saved = self._restore(saved, ctx)
         if ctx.surrounded:
             saved = self._seen(saved, ctx.surrounded)
         arguments = list(ctx.scalars)
@@ -389,8 +389,12 @@ class Execution:
                 seen[place] = tensor.as_strided(facts.shape, facts.strides, start)
         return seen
 
-    def _restore(self, saved, shapes, surrounded):
-        """Return saved tensors in the layouts that kernels expect, whatever hooks made of them."""
+    def _restore(self, saved, ctx):
+        """Return saved tensors in the layouts that kernels expect, whatever hooks made of them.
+
+        One that is where it was stays there, with all that is around it.
+        """
+        shapes, surrounded = ctx.shapes, ctx.surrounded
         tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
         names = [f"argument {self.state.spec.names[i]!r}" for i in tensors]
         names += ["what the forward saved"] * (len(shapes) - len(names))
@@ -412,7 +416,10 @@ class Execution:
             for i, facts in tensors.items()
         ]
         layouts += [((1,), Span(0, t.numel())) for t in saved[len(layouts) :]]
-        return [restore(t, *layout) for t, layout in zip(saved, layouts, strict=True)]
+        return [
+            t if t.data_ptr() == address else restore(t, *layout)
+            for t, layout, address in zip(saved, layouts, ctx.addresses, strict=True)
+        ]
 
     def _blame_upstream(self, upstream, error):
         """Raise `ArgumentError` if the backward failed because of a transformation around it."""

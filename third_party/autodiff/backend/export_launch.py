@@ -21,6 +21,7 @@ from .expr_source import Text, simplified
 from .memory import is_dense
 from .plan import Tallied
 from .python_text import call
+from .spaces import touched
 
 # Options that are always written in a launch.
 _SAID = ("num_warps", "num_stages")
@@ -199,6 +200,22 @@ class ExportedLaunch:
         """Those of them whose gradients are added up, and that have gaps or repeated elements."""
         tensors = ((i, self.facts.tensors[i]) for i in self.parts & self.loose)
         return {i for i, tensor in tensors if not is_dense(tensor.shape, tensor.strides)}
+
+    @cached_property
+    def read_around(self) -> set[int]:
+        """The parts of larger tensors that the exported launch may read around."""
+        facts = self.execution.facts
+        tensors = ((i, facts.tensors[i]) for i in self.execution.kept)
+        parts = {i: tensor.own.total for i, tensor in tensors if not tensor.is_whole}
+        return {i for i, size in parts.items() if not self._stays_inside(i, size, facts)}
+
+    def _stays_inside(self, argument: int, size: int, facts) -> bool:
+        """Return whether the exported launch touches only elements of an argument's tensor."""
+        spaces = self.plan.accesses.get(argument, ())
+        if None in spaces:
+            return False
+        ends = touched(spaces, facts.scalars, facts.grid)
+        return ends is None or 0 <= ends[0] <= ends[1] < size
 
     # --------------------------------------------------------------------------------------
     # Arguments

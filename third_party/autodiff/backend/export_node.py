@@ -211,11 +211,12 @@ class Node:
     def _computed(self) -> list[str]:
         """Return the lines of the backward that use what was saved."""
         names, text = self.of.variables, self.of.text(self.of.programs, True)
-        lines = [
-            f"        {names[i]} = {self.of.layouts[i]}.restored({names[i]})"
-            for i in self.of.execution.kept
-            if i in self.of.backward.pointers
-        ]
+        lines = []
+        for i in self.of.execution.kept:
+            if i in self.of.backward.pointers:
+                more = ["around=True"] if i in self.of.read_around else []
+                made = call(f"{self.of.layouts[i]}.restored(", [names[i], *more])
+                lines.append(f"        {names[i]} = {made}")
         lines += self._memory(text)
         for i, tallied in self.of.tallied.items():
             lines.append(f"        if {self._is_tallied(i, text)}:")

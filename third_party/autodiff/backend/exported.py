@@ -24,6 +24,7 @@ from .memory import (
     lay_out,
     restore,
     room_for,
+    same_strides,
     storage_span,
 )
 from .partials import ROUNDED_ALIKE, add_up, tile_of
@@ -359,8 +360,17 @@ class Layout(NamedTuple):
         shape, strides = (count, *self.shape), (self.size, *self.strides)
         return torch.empty_strided(shape, strides, dtype=dtype, device=self.device)
 
-    def restored(self, kept: torch.Tensor) -> torch.Tensor:
-        """Return what autograd saved of a tensor in its own layout, which hooks may change."""
+    def restored(self, kept: torch.Tensor, around: bool = False) -> torch.Tensor:
+        """Return what autograd saved of a tensor in its own layout, which hooks may change.
+
+        Raises if the kernel may read `around` it, in its storage, and a hook has kept only the
+        tensor.
+        """
+        is_as_before = kept.dtype == self.dtype and storage_span(kept) == self.span
+        if is_as_before and same_strides(self.shape, kept.stride(), self.strides):
+            return kept
+        is_whole = self.span == Span(0, self.size)
+        require(is_whole or not around, "a hook on saved tensors keeps what is around a tensor")
         return restore(kept, self.strides, self.span)
 
 

@@ -94,7 +94,7 @@ class TracedLayout(Layout):
         made = self.memory(self.dtype, self.span, gradient is None or not tight)
         return made if gradient is None else made.copy_(gradient)
 
-    def restored(self, kept: Tensor) -> Tensor:
+    def restored(self, kept: Tensor, around: bool = False) -> Tensor:
         """Return a tensor that was saved: in a graph, it has its layout still."""
         return kept
 
