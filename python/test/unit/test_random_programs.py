@@ -100,7 +100,7 @@ def test_other_ways(worker, first):
 
 def test_ways_are_compared(tmp_path, monkeypatch):
     """Most programs can be carried out in each way, and a gradient that is off is seen there."""
-    requests = [{"name": f"kernel_{n}", "seed": f"compared:{n}", "point": n} for n in range(3)]
+    requests = [{"name": f"kernel_{n}", "seed": f"compared:{n}", "point": n} for n in range(9)]
     for subject in subjects(requests, tmp_path):
         check = Check(subject.program, subject.kernel, subject.stub, subject.seed)
         found = {way: ways.gradients_in(way, check) for way in ways.WAYS}

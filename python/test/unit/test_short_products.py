@@ -462,6 +462,35 @@ def test_another_form_of_rows_that_become_tiles():
             corpus.compile_ttir(_ROW, corpus.parse_target("cuda:90"), False)
 
 
+# A row of a product as a vector.
+_UNIT = """
+module {
+  tt.func public @k(%x: !tt.ptr<f64> {tt.divisibility = 16 : i32}) {
+    %i = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+    %xs = tt.splat %x : !tt.ptr<f64> -> tensor<16x!tt.ptr<f64>>
+    %xp = tt.addptr %xs, %i : tensor<16x!tt.ptr<f64>>, tensor<16xi32>
+    %v = tt.load %xp : tensor<16x!tt.ptr<f64>>
+    %row = tt.expand_dims %v {axis = 0 : i32} : tensor<16xf64> -> tensor<1x16xf64>
+    %square = arith.mulf %row, %row : tensor<1x16xf64>
+    %y = tt.reshape %square : tensor<1x16xf64> -> tensor<16xf64>
+    tt.store %xp, %y : tensor<16x!tt.ptr<f64>>
+    tt.return
+  }
+}
+"""
+
+
+def test_another_form_of_a_single_row():
+    other = next(form for form in _forms(_UNIT) if "tt.reshape" not in form)
+    for target in ("cuda:80", "cuda:90"):
+        corpus.compile_ttir(other, corpus.parse_target(target), False)
+    x = torch.randn(16, dtype=torch.float64)
+    right = x * x
+    made = Executable(Kernel("k", other, None, ()), corpus.parse_target("cpu"), {})
+    made.launch((1, 1, 1), (x,))
+    torch.testing.assert_close(x, right, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("shape", [(64, 16, 64), (64, 16, 16)], ids=str)
 @pytest.mark.parametrize("iterations", [4, 8])
 def test_no_product_is_omitted(shape, iterations):
