@@ -363,7 +363,7 @@ def ran(monkeypatch, schedule):
 @pytest.fixture
 def guarded(monkeypatch):
     """Puts bands around every buffer that a backward makes; the test's end looks at them."""
-    from triton.backends.autodiff import backward, memory
+    from triton.backends.autodiff import host_steps, memory
 
     allocate, bands = memory.allocate, []
 
@@ -376,7 +376,7 @@ def guarded(monkeypatch):
         typed = arena[256 : 256 + held].view(dtype)
         return typed.as_strided(shape, strides, typed.storage_offset() + plain.storage_offset())
 
-    monkeypatch.setattr(backward, "allocate", with_bands)
+    monkeypatch.setattr(host_steps, "allocate", with_bands)
     monkeypatch.setattr(memory, "allocate", with_bands)
     yield
     assert bands

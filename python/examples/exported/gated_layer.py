@@ -551,8 +551,17 @@ class _Layout(NamedTuple):
         shape, strides = (count, *self.shape), (self.size, *self.strides)
         return torch.empty_strided(shape, strides, dtype=dtype, device=self.device)
 
-    def restored(self, kept: torch.Tensor) -> torch.Tensor:
-        """Return what autograd saved of a tensor in its own layout, which hooks may change."""
+    def restored(self, kept: torch.Tensor, around: bool = False) -> torch.Tensor:
+        """Return what autograd saved of a tensor in its own layout, which hooks may change.
+
+        Raises if the kernel may read `around` it, in its storage, and a hook has kept only the
+        tensor.
+        """
+        is_as_before = kept.dtype == self.dtype and _storage_span(kept) == self.span
+        if is_as_before and _same_strides(self.shape, kept.stride(), self.strides):
+            return kept
+        is_whole = self.span == _Span(0, self.size)
+        _require(is_whole or not around, "a hook on saved tensors keeps what is around a tensor")
         return _restore(kept, self.strides, self.span)
 
 

@@ -235,9 +235,9 @@ class LayerNormKernel(torch.autograd.Function):
         weight_ptr = like_weight.restored(weight_ptr)
         mean_ptr = like_mean.restored(mean_ptr)
         rstd_ptr = like_rstd.restored(rstd_ptr)
-        d_y_ptr = like_y.upstream(d_y_ptr)
         _require(d_mean is None, "a gradient of mean_ptr came, for which nothing was exported")
         _require(d_rstd is None, "a gradient of rstd_ptr came, for which nothing was exported")
+        d_y_ptr = like_y.upstream(d_y_ptr)
         n_partials = max(min(grid[0], _processors(like_x.device) * 8), 1)
         n_programs = grid[0]
         extent = like_weight.size
@@ -712,8 +712,17 @@ class _Layout(NamedTuple):
         shape, strides = (count, *self.shape), (self.size, *self.strides)
         return torch.empty_strided(shape, strides, dtype=dtype, device=self.device)
 
-    def restored(self, kept: torch.Tensor) -> torch.Tensor:
-        """Return what autograd saved of a tensor in its own layout, which hooks may change."""
+    def restored(self, kept: torch.Tensor, around: bool = False) -> torch.Tensor:
+        """Return what autograd saved of a tensor in its own layout, which hooks may change.
+
+        Raises if the kernel may read `around` it, in its storage, and a hook has kept only the
+        tensor.
+        """
+        is_as_before = kept.dtype == self.dtype and _storage_span(kept) == self.span
+        if is_as_before and _same_strides(self.shape, kept.stride(), self.strides):
+            return kept
+        is_whole = self.span == _Span(0, self.size)
+        _require(is_whole or not around, "a hook on saved tensors keeps what is around a tensor")
         return _restore(kept, self.strides, self.span)
 
 

@@ -1,4 +1,4 @@
-"""A plan bound to the facts of a launch: the backward as flat lists, ready to run."""
+"""A plan bound to the facts of a launch: its backward, ready to run."""
 
 from __future__ import annotations
 
@@ -7,38 +7,18 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
 
-import torch
-
 from .around import Around
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
+from .dtypes import DTYPES
 from .errors import DoesNotFit
 from .executable import Executable
 from .facts import Facts
-from .memory import allocate, gradient_of, is_non_overlapping, lay_out
-from .partials import Finish, SumOfPartials
+from .host_program import lower
+from .host_steps import Registers
+from .partials import SumOfPartials, Sums
 from .plan import Plan, Tallied
 from .together import compile_all
-
-DTYPES = {
-    "i1": torch.bool,
-    "i8": torch.int8,
-    "i16": torch.int16,
-    "i32": torch.int32,
-    "i64": torch.int64,
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "f32": torch.float32,
-    "f64": torch.float64,
-    "f8E4M3FN": torch.float8_e4m3fn,
-    "f8E4M3FNUZ": torch.float8_e4m3fnuz,
-    "f8E5M2": torch.float8_e5m2,
-    "f8E5M2FNUZ": torch.float8_e5m2fnuz,
-}
-
-
-# The key of a base's gradient is (BASE, argument).
-BASE = "base"
 
 
 class Handle:
@@ -88,69 +68,28 @@ class Handle:
             del self._others[key]
 
 
-def _places(arguments: int, buffers: int) -> dict[str, int]:
-    """Return where operands of each kind start in the pool, the list of all operands."""
-    kinds = ("argument", "cotangent", "gradient", "rounded", "buffer")
-    starts = {kind: n * arguments for n, kind in enumerate(kinds)}
-    return {**starts, "size": starts["buffer"] + buffers}
+# The kinds of operands that have a place for each argument.
+_OF_ARGUMENTS = ("argument", "cotangent", "gradient", "rounded")
 
 
-class _Operands:
-    """Picks a kernel's operands from the pool; `starts` are where each kind begins."""
+class _Places:
+    """Where the operands of kernels are in `Registers`."""
 
-    def __init__(self, operands, starts: dict[str, int]):
-        indices = [starts[kind] + index for kind, index in operands if kind in starts]
+    def __init__(self, arguments: int, buffers: int, sizes: int):
+        self._starts = {kind: n * arguments for n, kind in enumerate(_OF_ARGUMENTS)}
+        self._starts["buffer"] = len(_OF_ARGUMENTS) * arguments
+        self._starts["size"] = self._starts["buffer"] + buffers
+        self.count = self._starts["size"] + sizes
+
+    def of(self, kind: str, index: int) -> int:
+        return self._starts[kind] + index
+
+    def picker(self, operands) -> Callable:
+        """Return a function that picks a kernel's operands from a list of values."""
+        indices = [self.of(*operand) for operand in operands if operand[0] in self._starts]
         pick = itemgetter(*indices) if indices else None
         # itemgetter returns a bare value for one index.
-        self.pick = (lambda pool: (pick(pool),)) if len(indices) == 1 else pick or (lambda _: ())
-
-
-class _Shadow:
-    """How to make the gradient buffer of one argument, and the gradient from it."""
-
-    __slots__ = ("argument", "shape", "strides", "span", "dtype", "init", "result", "zero", "plain",
-                 "returned", "partials", "is_tallied")  # fmt: skip
-
-    def __init__(self, gradient, facts, has_surroundings: bool):
-        self.argument = gradient.argument
-        tensor = facts.tensors[self.argument]
-        self.shape, self.strides, self.result = tensor.shape, tensor.strides, tensor.dtype
-        self.dtype = DTYPES[gradient.dtype]
-        self.init, self.returned = gradient.init, gradient.returned
-        self.span = tensor.own if gradient.stays_inside else facts.span(gradient.argument)
-        # Elements that may not be written, and those around the tensor, have gradient zero.
-        self.zero = gradient.init == "zero" or not gradient.fills_tensor or has_surroundings
-        tallied = gradient.tallied
-        self.is_tallied = tallied is not None and bool(facts.evaluate(tallied.tally.when))
-        rounded = self.is_tallied or self.dtype == self.result
-        self.plain = rounded and is_non_overlapping(self.shape, self.strides)
-        self.partials = None
-        if gradient.partials is not None:
-            count = facts.evaluate(gradient.partials)
-            layout = (self.shape, self.strides, self.dtype, self.result)
-            self.partials = SumOfPartials(count, tensor.own.total, *layout)
-
-    def make(self, cotangents, device):
-        """Return the initialised gradient buffer."""
-        if self.partials is not None:
-            return self.partials.make(device)
-        zero = self.zero and not self.is_tallied
-        shadow = allocate(self.shape, self.strides, self.span, self.dtype, device, zero)
-        if self.init == "cotangent":
-            upstream = cotangents.get(self.argument)
-            if upstream is not None:
-                shadow.copy_(upstream)
-            elif not self.zero:
-                shadow.zero_()
-        return shadow
-
-    def make_rounded(self, device):
-        """Return memory for the gradient in the tensor's dtype, if sums are in a wider type."""
-        return allocate(self.shape, self.strides, self.span, self.result, device, True)
-
-    def finish(self, shadow):
-        """Return the gradient of the tensor, or its partial sums if these are added up later."""
-        return shadow if self.plain else gradient_of(shadow, self.result)
+        return (lambda values: (pick(values),)) if len(indices) == 1 else pick or (lambda _: ())
 
 
 def buffer_sizes(plan: Plan, facts: Facts) -> tuple:
@@ -168,14 +107,6 @@ def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
     return tuple(facts.evaluate(e) for e in kernel.grid)
 
 
-class Prepared(NamedTuple):
-    """The pool of operands of a backward's kernels, and the memory behind it."""
-
-    pool: list
-    sums: list[torch.Tensor]  # of the gradients, or what they are rounded to
-    memory: tuple[torch.Tensor, ...]
-
-
 class Bound(NamedTuple):
     """A kernel of a backward at a launch: its grid, how to pick its operands, and its checks."""
 
@@ -186,7 +117,7 @@ class Bound(NamedTuple):
 
 
 class Backward:
-    """The backward of one plan at launches that share their facts.
+    """The backward of one plan at launches that share their facts: a host program, bound to them.
 
     `executables` are its kernels; by default, those that suit the launch.
     """
@@ -199,7 +130,6 @@ class Backward:
         self.device = facts.device
         self.cotangents = plan.cotangents()
         self.buffers = buffer_sizes(plan, facts)
-        self._starts = _places(len(plan.arguments), len(self.buffers))
         self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
         self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
         own = [size for kind, _, size in self.buffers if kind != "saved"]
@@ -210,19 +140,60 @@ class Backward:
         checks = any(kernel.accesses is not None for kernel in plan.kernels)
         arounds = (Around.of(g, plan, facts, spec, checks) for g in plan.gradients)
         self.around = {a.argument: a for a in arounds if a is not None}
-        self.shadows = tuple(_Shadow(g, facts, g.argument in self.around) for g in plan.gradients)
-        partials = {s.argument: s.partials for s in self.shadows if s.partials is not None}
-        self.finish = Finish(partials, facts.device) if partials else None
-        self.layouts = {
-            j: (facts.tensors[j].shape, facts.tensors[j].strides, facts.tensors[j].dtype,
-                facts.tensors[j].span)
-            for j in self.cotangents
-        }  # fmt: skip
+        self.gradients = {g.argument: g for g in plan.gradients}
+        self.tallied = frozenset(
+            i
+            for i, g in self.gradients.items()
+            if g.tallied is not None and facts.evaluate(g.tallied.tally.when)
+        )
+        self.sums = {g.argument: self._sum(g) for g in plan.gradients if g.partials is not None}
         self.pointers = tuple(sorted(plan.reread()))
-        tallied = [handle.tallied[s.argument] for s in self.shadows if s.is_tallied]
-        self._before = self._bound(kernel for t in tallied for kernel in (t.tally, t.clear))
-        self._after = self._bound(t.round for t in tallied)
-        self.launches = self._suited() if executables is None else self._bound(executables)
+        self._places = _Places(len(plan.arguments), len(self.buffers), len(self.sizes))
+        self.program = lower(plan, self.tallied, self.around, facts.tensors)
+        if executables is None:
+            executables = self._suited()
+        self.launches = tuple(map(self.bind, executables))
+        self._bind_program()
+
+    def _sum(self, gradient) -> SumOfPartials:
+        tensor = self.facts.tensors[gradient.argument]
+        count = self.facts.evaluate(gradient.partials)
+        layout = (tensor.shape, tensor.strides, DTYPES[gradient.dtype], tensor.dtype)
+        return SumOfPartials(count, tensor.own.total, *layout)
+
+    def _bind_program(self) -> None:
+        """Make functions of the steps; what they need beside kernels is noted here meanwhile."""
+        # Values of operands that are known now, by place; kernels; and sums of partial sums.
+        self.constants: dict[int, int] = {}
+        self.sequence: list[Bound] = []
+        self.totals: list[Sums] = []
+        self._prepare, self._launch, self._finish = (
+            tuple(run for step in steps if (run := step.bind(self)) is not None)
+            for steps in self.program
+        )
+
+    def place(self, kind: str, index: int) -> int:
+        """Return where an operand is in `Registers`."""
+        return self._places.of(kind, index)
+
+    def total(self, arguments) -> Sums:
+        """Return what adds up partial sums of these arguments' gradients."""
+        self.totals.append(Sums([self.sums[i] for i in arguments], self.device))
+        return self.totals[-1]
+
+    def starting(self, bound: Bound) -> Callable:
+        """Return a function that launches a kernel on `Registers`."""
+        self.sequence.append(bound)
+        executable, grid, pick, checked = bound
+
+        def start(registers):
+            executable.launch(grid, pick(registers.values))
+
+        def start_checked(registers):
+            operands = pick(registers.values)
+            checked.launch(executable, grid, operands, registers.memory(), self.device)
+
+        return start if checked is None else start_checked
 
     def give_to(self, based) -> Backward:
         """Return this backward with gradients for the bases of these arguments.
@@ -237,20 +208,12 @@ class Backward:
     def bind(self, executable: Executable) -> Bound:
         """Return how a kernel, or another variant of it, is launched."""
         kernel = executable.kernel
-        pick = _Operands(kernel.operands, self._starts).pick
+        pick = self._places.picker(kernel.operands)
         checked = CheckedLaunch.of(kernel, self.spec, self.plan)
         return Bound(executable, grid_of(kernel, self.facts), pick, checked)
 
-    def _bound(self, executables) -> tuple[Bound, ...]:
-        return tuple(self.bind(executable) for executable in executables)
-
-    def _suited(self) -> tuple[Bound, ...]:
-        return self._bound(executable.suited(self.facts) for executable in self.handle.backward)
-
-    @property
-    def sequence(self) -> tuple[Bound, ...]:
-        """All kernels in order, with those that count contributions, clear and round gradients."""
-        return (*self._before, *self.launches, *self._after)
+    def _suited(self) -> list[Executable]:
+        return [executable.suited(self.facts) for executable in self.handle.backward]
 
     def _kernels(self):
         """Yield every kernel that is launched and has to be compiled."""
@@ -258,8 +221,7 @@ class Backward:
             yield self.handle.counting
         for executable, *_ in self.sequence:
             yield executable
-        if self.finish is not None:
-            yield from self.finish.kernels
+        yield from (total for total in self.totals if total.is_kernel)
 
     def compile(self) -> None:
         """Compile the kernels; if a variant does not fit on the device, the next one is used."""
@@ -269,9 +231,11 @@ class Backward:
                 return
             except DoesNotFit:
                 before = [executable for executable, *_ in self.launches]
-                self.launches = self._suited()
-                if before == [executable for executable, *_ in self.launches]:
+                suited = self._suited()
+                if before == suited:
                     raise
+                self.launches = tuple(map(self.bind, suited))
+                self._bind_program()
 
     def spanned(self) -> set[int]:
         """Return the arguments for which the range of their storage matters."""
@@ -288,76 +252,32 @@ class Backward:
         return Backward(self.handle, self.facts, self.spec, executables).give_to(based)
 
     def run(self, arguments, saved, upstream, tensors, counts) -> dict:
-        """Run the backward kernels; returns the gradients by argument. See `prepare`."""
+        """Run the backward; returns the gradients by argument. See `prepare`."""
         self.compile()
-        prepared = self.prepare(arguments, saved, upstream, tensors, counts)
-        self.launch(prepared)
-        return self._finish(prepared.sums)
+        registers = self.prepare(arguments, saved, upstream, tensors, counts)
+        self.launch(registers)
+        for finish in self._finish:
+            finish(registers)
+        return registers.gradients
 
-    def prepare(self, arguments, saved, upstream, tensors, counts) -> Prepared:
+    def prepare(self, arguments, saved, upstream, tensors, counts) -> Registers:
         """Make the memory that the backward kernels need.
 
         `arguments` are the TTIR function's arguments, pointers as tensors or addresses; `saved`
         the saved buffers in order; `upstream` the gradients of outputs, absent ones zero;
         `tensors` the memory behind the first two, for checks; `counts` come from `count_trips`.
         """
-        device = self.device
-        cotangents = {}
-        for j, (shape, strides, dtype, span) in self.layouts.items():
-            gradient = upstream.get(j)
-            if gradient is None:
-                cotangents[j] = allocate(shape, strides, span, dtype, device, True)
-            else:
-                cotangents[j] = lay_out(gradient, shape, strides, dtype, span)
-        shadows = [shadow.make(cotangents, device) for shadow in self.shadows]
-        starts = self._starts
-        sizes = [size.get(counts) for size in self.sizes]
-        pool = [*arguments, *(None,) * (starts["size"] - len(arguments)), *sizes]
-        for j, tensor in cotangents.items():
-            pool[starts["cotangent"] + j] = tensor.data_ptr()
-        for shadow, tensor in zip(self.shadows, shadows, strict=True):
-            pool[starts["gradient"] + shadow.argument] = tensor.data_ptr()
-        held, sums = [], list(shadows)
-        for n, shadow in enumerate(self.shadows):
-            if shadow.is_tallied:
-                held.append(shadows[n])
-                sums[n] = shadow.make_rounded(device)
-            # Without a tally, nothing is stored in this memory.
-            pool[starts["rounded"] + shadow.argument] = sums[n].data_ptr()
-        for n, (kind, dtype, size) in enumerate(self.buffers):
-            if kind != "saved":
-                make = torch.zeros if kind == "tally" else torch.empty
-                buffer = make(size.get(counts), dtype=dtype, device=device)
-                held.append(buffer)
-                pool[starts["buffer"] + n] = buffer.data_ptr()
+        values = [*arguments, *(None,) * (self._places.count - len(arguments))]
+        for place, value in self.constants.items():
+            values[place] = value
         for n, buffer in zip(self.saved, saved, strict=True):
-            pool[starts["buffer"] + n] = buffer.data_ptr()
-        return Prepared(pool, sums, (*tensors, *cotangents.values(), *sums, *held))
+            values[self.place("buffer", n)] = buffer.data_ptr()
+        registers = Registers(values, tensors, upstream, counts)
+        for prepare in self._prepare:
+            prepare(registers)
+        return registers
 
-    def launch(self, prepared: Prepared) -> None:
+    def launch(self, registers: Registers) -> None:
         """Launch the backward kernels."""
-        for executable, grid, pick, checked in self.sequence:
-            operands = pick(prepared.pool)
-            if checked is None:
-                executable.launch(grid, operands)
-            else:
-                checked.launch(executable, grid, operands, prepared.memory, self.device)
-
-    def _finish(self, shadows) -> dict:
-        """Return the gradients by argument; those of bases have the key `(BASE, argument)`."""
-        made = tuple(zip(self.shadows, shadows, strict=True))
-        around = self.around
-        gradients = {
-            shadow.argument: shadow.finish(tensor)
-            for shadow, tensor in made
-            if shadow.returned and shadow.partials is None and shadow.argument not in around
-        }
-        if around:
-            buffers = {shadow.argument: tensor for shadow, tensor in made}
-            for argument, apart in around.items():
-                own, rest = apart.split(buffers[argument])
-                gradients |= {argument: own, (BASE, argument): rest}
-        if self.finish is not None:
-            partials = {s.argument: tensor for s, tensor in made if s.partials is not None}
-            gradients.update(self.finish.run(partials))
-        return gradients
+        for launch in self._launch:
+            launch(registers)

@@ -14,12 +14,13 @@ import torch
 
 from . import eager_flops, races, tuning
 from .around import Spill
-from .backward import BASE, Backward, grid_of
+from .backward import Backward, grid_of
 from .blame import is_batch, refuse_batch
 from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
 from .executable import launch, load
 from .facts import Facts
+from .host_steps import BASE
 from .memory import Span, restore, shares_memory, snapshot, whole
 from .spare import Spare, require_memory
 from .tapes import tape_bytes

@@ -10,6 +10,7 @@ import ast
 from functools import cached_property
 from textwrap import dedent
 
+import torch
 from triton.compiler.compiler import make_backend
 
 from .bundle import literal, names_of, private
@@ -152,7 +153,11 @@ class ExportedLaunch:
     def tallied(self) -> dict[int, Tallied]:
         """By argument, the kernels that count additions first, and clear and round the gradient."""
         tallied = self.backward.handle.tallied
-        return {s.argument: tallied[s.argument] for s in self.backward.shadows if s.is_tallied}
+        return {i: tallied[i] for i in self.backward.gradients if i in self.backward.tallied}
+
+    def result(self, argument: int) -> torch.dtype:
+        """Return the type of an argument's gradient."""
+        return self.facts.tensors[argument].dtype
 
     @property
     def counting(self) -> Executable | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from .backward import DTYPES
+from .dtypes import DTYPES
 from .export_arguments import operands_of
 from .export_launch import ExportedLaunch, Printed, stem
 from .expr import used_counters
@@ -72,9 +72,9 @@ class Node:
                 if operand not in self.operands:
                     self.operands[operand] = self.of.names.give(name)
         for j in self.of.plan.cotangents():
-            self._operand("cotangent", j)
+            self.operand("cotangent", j)
 
-    def _operand(self, kind: str, index: int) -> str:
+    def operand(self, kind: str, index: int) -> str:
         """Return the name of an operand."""
         key = (kind, index)
         if key not in self.operands:
@@ -92,7 +92,7 @@ class Node:
         execution, names = self.of.execution, self.of.variables
         kept = [(names[i], names[i]) for i in execution.kept]
         kept += [(self._copies[i], names[i]) for i in execution.copied]
-        return kept + [(self._operand("buffer", n),) * 2 for n in self.of.backward.saved]
+        return kept + [(self.operand("buffer", n),) * 2 for n in self.of.backward.saved]
 
     @cached_property
     def _copies(self) -> dict[int, str]:
@@ -116,11 +116,11 @@ class Node:
         sizes = [plan.buffers[n].size for n in self.of.backward.saved]
         if plan.forward is not None:
             sizes += [plan.sizes[i] for kind, i in plan.forward.operands if kind == "size"]
-        lines += self._counted(sizes, device)
+        lines += self.counted(sizes, device)
         for n in self.of.backward.saved:
             buffer = plan.buffers[n]
             arguments = [text.of(buffer.size), f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
-            name = self._operand("buffer", n)
+            name = self.operand("buffer", n)
             lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
         if plan.forward is None:
             taken = [name for _, name in operands_of(self.of)]
@@ -131,7 +131,7 @@ class Node:
                 if kind == "size":
                     operands.append(text.of(plan.sizes[index]))
                 else:
-                    operands.append(self._operand(kind, index))
+                    operands.append(self.operand(kind, index))
             grid = self._grid_of(plan.forward, text, lines, 8)
             lines.append(self._printed.launch(grid, operands, 8))
         floats = [names[j] for j in self.of.returned]
@@ -157,7 +157,7 @@ class Node:
         lines.append(f"        return {', '.join(floats)}")
         return lines
 
-    def _counted(self, sizes, device: str) -> list[str]:
+    def counted(self, sizes, device: str) -> list[str]:
         """Return the lines that run the counting kernel, if sizes depend on it.
 
         Each counter is the largest trip count of any program.
@@ -168,7 +168,7 @@ class Node:
         number = str(max(self.of.plan.counters()) + 1)
         arguments = [number, "dtype=torch.int32", f"device={device}"]
         operands = [
-            counts if kind == "counters" else self._operand(kind, index)
+            counts if kind == "counters" else self.operand(kind, index)
             for kind, index in counting.kernel.operands
         ]
         return [
@@ -193,7 +193,7 @@ class Node:
 
     def _backward(self) -> list[str]:
         """Return the first lines of the backward."""
-        upstream = [self._operand("cotangent", j) for j in self.of.returned]
+        upstream = [self.operand("cotangent", j) for j in self.of.returned]
         arguments = sorted({*self.of.plan.inputs} | self.of.without_influence)
         told = ", ".join(self.of.spec.names[i] for i in arguments)
         lines = [
@@ -210,150 +210,55 @@ class Node:
 
     def _computed(self) -> list[str]:
         """Return the lines of the backward that use what was saved."""
-        names, text = self.of.variables, self.of.text(self.of.programs, True)
+        self.text = self.of.text(self.of.programs, True)
+        names = self.of.variables
         lines = []
         for i in self.of.execution.kept:
             if i in self.of.backward.pointers:
                 more = ["around=True"] if i in self.of.read_around else []
                 made = call(f"{self.of.layouts[i]}.restored(", [names[i], *more])
                 lines.append(f"        {names[i]} = {made}")
-        lines += self._memory(text)
-        for i, tallied in self.of.tallied.items():
-            lines.append(f"        if {self._is_tallied(i, text)}:")
-            like, result = self.of.layouts[i], self.of.facts.tensors[i].dtype
-            made = call(f"{like}.room(", [str(result), self.of.span_of(i), "True"])
-            lines.append(f"            {self._operand('rounded', i)} = {made}")
-            lines += self._launch(tallied.tally, text, 12) + self._launch(tallied.clear, text, 12)
-        for step in self.of.steps:
-            lines += self._step(step, text)
-        for i, tallied in self.of.tallied.items():
-            lines.append(f"        if {self._is_tallied(i, text)}:")
-            lines += self._launch(tallied.round, text, 12)
-            gradient, rounded = self._operand("gradient", i), self._operand("rounded", i)
-            lines.append(f"            {gradient} = {rounded}")
-        return [*lines, *self._results(text)]
+        for j in self.of.returned:
+            if self.of.has_no_backward_for(j):
+                name = self.operand("cotangent", j)
+                came = f"a gradient of {self.of.spec.names[j]} came, for which nothing was exported"
+                arguments = [f"{name} is None", f'"{came}"']
+                lines.append(call(f"{self.of.call('require')}(", arguments, indent=8))
+        # The gradients of arguments, as expressions.
+        self.results: dict[int, str] = {}
+        for steps in self.of.backward.program:
+            for step in steps:
+                lines += step.write(self)
+        return [*lines, *self._returned()]
 
-    def _is_tallied(self, argument: int, text: Text) -> str:
+    def is_tallied(self, argument: int) -> str:
         """Return the condition, as a number for the backward kernels, under which additions are
         counted first.
         """
-        return text.of(["min", 1, self.of.tallied[argument].tally.kernel.when])
+        return self.text.of(["min", 1, self.of.tallied[argument].tally.kernel.when])
 
-    def _launch(self, executable, text: Text, indent: int) -> list[str]:
-        """Return the lines that launch a kernel."""
+    def launch(self, executable, indent: int) -> list[str]:
+        """Return the lines that launch a kernel of the backward."""
         lines: list[str] = []
-        grid = self._grid_of(executable.kernel, text, lines, indent)
-        operands = [self._operand(kind, index) for kind, index in executable.kernel.operands]
+        grid = self._grid_of(executable.kernel, self.text, lines, indent)
+        operands = [self.operand(kind, index) for kind, index in executable.kernel.operands]
         return [*lines, self._kernels[executable].launch(grid, operands, indent)]
 
-    def _step(self, step, text: Text) -> list[str]:
-        """Return the lines that launch the first variant of a kernel that suits the sizes."""
-        lines = []
-        for place, executable in enumerate(step):
-            if place + 1 < len(step):
-                word = "elif" if place else "if"
-                lines.append(f"        {word} {text.of(executable.kernel.when)}:")
-            elif place:
-                lines.append("        else:")
-            lines += self._launch(executable, text, 8 if len(step) == 1 else 12)
-        return lines
+    @property
+    def device(self) -> str:
+        """The device of the gradients, as Python."""
+        return f"{self.of.layouts[self.of.plan.gradients[0].argument]}.device"
 
-    def _memory(self, text: Text) -> list[str]:
-        """Return the lines that allocate what kernels read and write besides arguments."""
-        plan = self.of.plan
-        lines = []
-        upstream = {j: self._operand("cotangent", j) for j in self.of.returned}
-        for j, name in upstream.items():
-            if j in plan.cotangents():
-                lines.append(f"        {name} = {self.of.layouts[j]}.upstream({name})")
-            elif self.of.has_no_backward_for(j):
-                words = (
-                    f"a gradient of {self.of.spec.names[j]} came, for which nothing was exported"
-                )
-                lines.append(
-                    call(f"{self.of.call('require')}(", [f"{name} is None", f'"{words}"'], indent=8)
-                )
-        device = f"{self.of.layouts[plan.gradients[0].argument]}.device" if plan.gradients else ""
-        own = [buffer.size for buffer in plan.buffers if buffer.kind != "saved"]
-        lines += self._counted([*own, *plan.sizes], device)
-        for index, size in enumerate(plan.sizes):
-            if ("size", index) in self.operands:
-                name = self.operands["size", index]
-                lines.append(f"        {name} = {text.of(size)}")
-                text.call(size, name)
-        for n, buffer in enumerate(plan.buffers):
-            if buffer.kind != "saved":
-                make = "zeros" if buffer.kind == "tally" else "empty"
-                size = text.of(buffer.size)
-                arguments = [size, f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
-                lines.append(
-                    call(f"{self._operand('buffer', n)} = torch.{make}(", arguments, indent=8)
-                )
-        for shadow in self.of.backward.shadows:
-            if ("rounded", shadow.argument) in self.operands:
-                # Without a tally, nothing is stored in this memory.
-                arguments = ["1", f"dtype={shadow.result}", f"device={device}"]
-                name = self._operand("rounded", shadow.argument)
-                lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
-        for gradient, shadow in zip(plan.gradients, self.of.backward.shadows, strict=True):
-            like = self.of.layouts[gradient.argument]
-            name = self._operand("gradient", gradient.argument)
-            dtype = str(shadow.dtype)
-            content, is_zero = [], shadow.zero
-            if gradient.init == "cotangent":
-                # Nobody gives a gradient for what has no history, although it is stored.
-                if {gradient.argument} <= upstream.keys() & plan.cotangents():
-                    content.append(upstream[gradient.argument])
-                else:
-                    is_zero = True
-            if gradient.partials is not None:
-                count = text.of(gradient.partials)
-                made = f"{like}.sums({count}, {dtype})"
-            elif gradient.stays_inside and not is_zero:
-                made = f"{like}.empty({dtype})"
-            else:
-                span, zero = self.of.span_of(gradient.argument), str(is_zero)
-                if shadow.is_tallied:
-                    zero = f"{self._is_tallied(gradient.argument, text)} == 0"
-                made = call(f"{like}.room(", [dtype, span, zero, *content])
-            lines.append(f"        {name} = {made}")
-        return lines
-
-    def _gradient(self, argument: int) -> str:
-        """Return the gradient of a tensor, of whose memory it may be a part."""
-        name, like = self._operand("gradient", argument), self.of.layouts[argument]
-        return f"{like}.view_of({name})" if argument in self.of.loose else name
-
-    def _results(self, text: Text) -> list[str]:
-        """Return the lines that finish gradients and return them."""
-        plan, lines = self.of.plan, []
-        groups: dict[str, list[int]] = {}
-        for gradient in plan.gradients:
-            if gradient.partials is not None:
-                count = text.of(gradient.partials)
-                groups.setdefault(count, []).append(gradient.argument)
-        for arguments in groups.values():
-            names = [self._operand("gradient", i) for i in arguments]
-            likes = ", ".join(self.of.layouts[i] for i in arguments)
-            made = f"{self.of.call('added_up')}([{likes}], [{', '.join(names)}])"
-            lines.append(f"        {targets(names)} = {made}")
-        results = []
-        summed = {i for group in groups.values() for i in group}
-        shadows = {s.argument: s for s in self.of.backward.shadows}
+    def _returned(self) -> list[str]:
+        """Return the line that returns the gradients."""
+        plan, results = self.of.plan, []
         for i in range(len(self.of.spec.names)):
             if i in self.of.without_influence:
                 results.append(f"{self.of.layouts[i]}.zeros()")
-                continue
-            if i not in plan.inputs or i not in self.of.execution.slots:
+            elif i in plan.inputs and i in self.of.execution.slots:
+                results.append(self.results[i])
+            else:
                 results.append("None")
-                continue
-            name = self._operand("gradient", i) if i in summed else self._gradient(i)
-            if i in self.of.scattered:
-                arguments = f"{name}, {shadows[i].result}"
-                results.append(f"{self.of.call('gradient_of')}({arguments})")
-                continue
-            is_rounded = i in summed or shadows[i].dtype == shadows[i].result
-            results.append(name if is_rounded else f"{name}.to({shadows[i].result})")
         untouched = len(self.of.grids) + len(self.of.descriptors)
         results = ["None"] * untouched + results
         trailing = 0
@@ -361,5 +266,4 @@ class Node:
             results.pop()
             trailing += 1
         more = ["None"] * trailing if trailing < 3 else [f"*[None] * {trailing}"]
-        lines.append(call("return ", [*results, *more], "", 8))
-        return lines
+        return [call("return ", [*results, *more], "", 8)]

@@ -86,12 +86,16 @@ class SumOfPartials:
         return partials.sum(0).to(self.result)
 
 
-class _Launch:
-    """Adds up all gradients that have the same number of sums."""
+class Sums:
+    """Makes the gradients of several tensors from as many partial sums of each.
 
-    def __init__(self, sums):
-        self.sums = sums
-        self.count = sums[0].count
+    They are added up by one launch of a kernel, or by PyTorch. `sums` are `SumOfPartials`.
+    """
+
+    def __init__(self, sums, device):
+        self._sums, self.count = sums, sums[0].count
+        alike = all(s.result in ROUNDED_ALIKE for s in sums)
+        self.is_kernel = device.type != "cpu" and alike
         self.rows, self.columns, self.warps = tile_of(self.count)
         blocks = max(triton.cdiv(s.size, self.columns) for s in sums)
         self.grid = (blocks, len(sums), 1)
@@ -99,60 +103,33 @@ class _Launch:
 
     def compile(self) -> None:
         """Compile for this device, unless that has been done; Triton caches the kernel."""
-        if self.compiled is None:
+        if self.is_kernel and self.compiled is None:
             with work(f"compiling kernel {add_up.__name__!r}"):
                 kernel = self._compile()
                 load(kernel)
             self.compiled = kernel
 
     def _compile(self):
-        partials = tuple(MockTensor(s.dtype) for s in self.sums)
-        totals = tuple(MockTensor(s.result) for s in self.sums)
+        partials = tuple(MockTensor(s.dtype) for s in self._sums)
+        totals = tuple(MockTensor(s.result) for s in self._sums)
         args = (partials, totals, *self._values())
         with compiling(add_up) if is_interpreted(tl.sum) else nullcontext():
             kernel = add_up.run(*args, grid=self.grid, warmup=True, num_warps=self.warps)
         return kernel.result() if hasattr(kernel, "result") else kernel
 
     def _values(self):
-        return tuple(s.size for s in self.sums), self.count, self.rows, self.columns
+        return tuple(s.size for s in self._sums), self.count, self.rows, self.columns
 
     def run(self, partials) -> list[torch.Tensor]:
         """Return the gradients."""
+        pairs = zip(self._sums, partials, strict=True)
+        if not self.is_kernel:
+            return [s.by_torch(p) for s, p in pairs]
         self.compile()
         totals = [
             torch.empty_strided(s.shape, s.strides, dtype=s.result, device=p.device)
-            for s, p in zip(self.sums, partials, strict=True)
+            for s, p in pairs
         ]
         pointers = (tuple(t.data_ptr() for t in tensors) for tensors in (partials, totals))
         launch(self.compiled, self.grid, (*pointers, *self._values()))
         return totals
-
-
-class Finish:
-    """Makes gradients from their partial sums; `sums` has the `SumOfPartials` by argument."""
-
-    def __init__(self, sums: dict, device):
-        on_gpu = device.type != "cpu"
-        self._by_torch = {
-            i: s for i, s in sums.items() if not (on_gpu and s.result in ROUNDED_ALIKE)
-        }
-        groups: dict = {}
-        for i, s in sums.items():
-            if i not in self._by_torch:
-                groups.setdefault(s.count, []).append(i)
-        self._launches = tuple(
-            (arguments, _Launch([sums[i] for i in arguments])) for arguments in groups.values()
-        )
-
-    @property
-    def kernels(self) -> tuple[_Launch, ...]:
-        """The launches that have to be compiled."""
-        return tuple(launch for _, launch in self._launches)
-
-    def run(self, partials: dict) -> dict:
-        """Return the gradients of the arguments whose sums are given."""
-        found = {i: s.by_torch(partials[i]) for i, s in self._by_torch.items()}
-        for arguments, group in self._launches:
-            gradients = group.run([partials[i] for i in arguments])
-            found.update(zip(arguments, gradients, strict=True))
-        return found

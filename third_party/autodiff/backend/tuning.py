@@ -167,7 +167,7 @@ def _time(backward, own, choice, prepared, times) -> None:
     if (own, choice) not in times:
         bound = backward.bind(executable)
         empty = 0 in bound.grid
-        operands = bound.pick(prepared.pool)
+        operands = bound.pick(prepared.values)
         times[own, choice] = 0.0 if empty else benchmark(executable, bound.grid, operands)
 
 

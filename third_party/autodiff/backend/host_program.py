@@ -1,0 +1,69 @@
+"""The host program of a backward: what the host does, in order, as data.
+
+Eager launches bind its steps to what they know; exported modules and graphs are these steps,
+written as Python.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .host_steps import (
+    AddUp,
+    Allocate,
+    Convert,
+    Count,
+    Evaluate,
+    Launch,
+    LayOut,
+    MakeGradient,
+    Round,
+    Split,
+    Stand,
+    Step,
+    Tally,
+)
+from .partials import ROUNDED_ALIKE
+from .plan import Plan
+
+
+class HostProgram(NamedTuple):
+    """Steps that make memory and numbers, that launch kernels, and that make gradients of what
+    these leave.
+    """
+
+    preparations: tuple[Step, ...]
+    launches: tuple[Step, ...]
+    results: tuple[Step, ...]
+
+
+def lower(plan: Plan, tallied, around, tensors) -> HostProgram:
+    """Return the host program of a plan's backward.
+
+    `tallied` are the arguments whose additions are counted first, `around` those that have
+    gradients around their tensors; `tensors` has the layouts of arguments.
+    """
+    used = {operand for kernel in plan.kernels for operand in kernel.operands}
+    preparations: list[Step] = [LayOut(j) for j in sorted(plan.cotangents())]
+    preparations += [Count()] if plan.counting is not None else []
+    preparations += map(Evaluate, range(len(plan.sizes)))
+    preparations += [Allocate(n) for n, b in enumerate(plan.buffers) if b.kind != "saved"]
+    arguments = [gradient.argument for gradient in plan.gradients]
+    preparations += [Stand(i) for i in arguments if ("rounded", i) in used]
+    preparations += map(MakeGradient, arguments)
+    ordered = [i for i in arguments if i in tallied]
+    kernels = map(Launch, range(len(plan.backward)))
+    launches = [*map(Tally, ordered), *kernels, *map(Round, ordered)]
+    groups: dict[tuple, list[int]] = {}
+    results: list[Step] = []
+    for gradient in plan.gradients:
+        i = gradient.argument
+        if gradient.partials is not None:
+            alike = tensors[i].dtype in ROUNDED_ALIKE
+            groups.setdefault((str(gradient.partials), alike), []).append(i)
+        elif i in around:
+            results.append(Split(i))
+        elif gradient.returned:
+            results.append(Convert(i))
+    totals = [AddUp(tuple(group)) for group in groups.values()]
+    return HostProgram(tuple(preparations), tuple(launches), (*totals, *results))

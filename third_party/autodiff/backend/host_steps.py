@@ -1,0 +1,402 @@
+"""The steps of host programs: what the host does to carry out a plan's backward.
+
+Each kind of step says what it is twice, side by side: `bind` makes a function of it for launches
+whose facts are known, `write` writes it as Python, for modules and graphs. Memory and numbers are
+called as kernels call them: by a kind and an index, such as the gradient of argument 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import torch
+
+from .dtypes import DTYPES
+from .memory import allocate, gradient_of, is_non_overlapping, lay_out
+from .python_text import call, targets
+
+# The key of a base's gradient is (BASE, argument).
+BASE = "base"
+
+
+class Registers:
+    """What the steps of one run read and write.
+
+    `values` are the kernels' operands, numbers and addresses; `tensors` has the memory behind those
+    that the run made. `given` are other tensors that kernels read, `upstream` the gradients that
+    arrived, `counts` the trip counts of loops. Steps leave the results in `gradients`.
+    """
+
+    __slots__ = ("values", "tensors", "given", "upstream", "counts", "gradients")
+
+    def __init__(self, values, given, upstream, counts):
+        self.values, self.tensors = values, [None] * len(values)
+        self.given, self.upstream, self.counts = given, upstream, counts
+        self.gradients: dict = {}
+
+    def memory(self) -> list[torch.Tensor]:
+        """Return all memory that kernels may access."""
+        return [*self.given, *(tensor for tensor in self.tensors if tensor is not None)]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that the host does.
+
+    A step that `waits` needs a result of the device, so that no CUDA graph can record it. One that
+    is linear makes of sums of gradients the sums of what it makes of each.
+    """
+
+    waits: ClassVar[bool] = False
+    is_linear: ClassVar[bool] = True
+
+    def bind(self, of):
+        """Return a function of `Registers` for the launches of a `Backward`; None if nothing is
+        left to do in a run.
+        """
+        raise NotImplementedError
+
+    def write(self, node) -> list[str]:
+        """Return the lines of an exported backward."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LayOut(Step):
+    """Give the gradient of an output the output's addressing. One that did not come is zero."""
+
+    output: int
+
+    def bind(self, of):
+        j, place, device = self.output, of.place("cotangent", self.output), of.device
+        tensor = of.facts.tensors[j]
+        layout = (tensor.shape, tensor.strides, tensor.dtype, tensor.span)
+
+        def run(registers):
+            gradient = registers.upstream.get(j)
+            if gradient is None:
+                shape, strides, dtype, span = layout
+                gradient = allocate(shape, strides, span, dtype, device, True)
+            else:
+                gradient = lay_out(gradient, *layout)
+            registers.tensors[place] = gradient
+            registers.values[place] = gradient.data_ptr()
+
+        return run
+
+    def write(self, node) -> list[str]:
+        if self.output not in node.of.returned:
+            return []
+        name = node.operand("cotangent", self.output)
+        return [f"        {name} = {node.of.layouts[self.output]}.upstream({name})"]
+
+
+@dataclass(frozen=True)
+class Count(Step):
+    """Run the kernel that counts how often loops run, and read what it has found."""
+
+    waits = True
+
+    def bind(self, of):
+        # The choice of a backward needed them already: see `tapes`.
+        return None
+
+    def write(self, node) -> list[str]:
+        plan = node.of.plan
+        own = [buffer.size for buffer in plan.buffers if buffer.kind != "saved"]
+        return node.counted([*own, *plan.sizes], node.device)
+
+
+@dataclass(frozen=True)
+class Evaluate(Step):
+    """Compute a number that kernels take."""
+
+    number: int
+
+    def bind(self, of):
+        size, place = of.sizes[self.number], of.place("size", self.number)
+        if not size.is_counted:
+            of.constants[place] = size.get(None)
+            return None
+
+        def run(registers):
+            registers.values[place] = size.get(registers.counts)
+
+        return run
+
+    def write(self, node) -> list[str]:
+        size = node.of.plan.sizes[self.number]
+        name = node.operands.get(("size", self.number))
+        if name is None:
+            return []
+        line = f"        {name} = {node.text.of(size)}"
+        node.text.call(size, name)
+        return [line]
+
+
+@dataclass(frozen=True)
+class Allocate(Step):
+    """Make a buffer, of zeros if it is a tally."""
+
+    buffer: int
+
+    def bind(self, of):
+        place, device = of.place("buffer", self.buffer), of.device
+        kind, dtype, size = of.buffers[self.buffer]
+        make = torch.zeros if kind == "tally" else torch.empty
+
+        def run(registers):
+            buffer = make(size.get(registers.counts), dtype=dtype, device=device)
+            registers.tensors[place] = buffer
+            registers.values[place] = buffer.data_ptr()
+
+        return run
+
+    def write(self, node) -> list[str]:
+        buffer = node.of.plan.buffers[self.buffer]
+        make = "zeros" if buffer.kind == "tally" else "empty"
+        size = node.text.of(buffer.size)
+        arguments = [size, f"dtype={DTYPES[buffer.dtype]}", f"device={node.device}"]
+        name = node.operand("buffer", self.buffer)
+        return [call(f"{name} = torch.{make}(", arguments, indent=8)]
+
+
+@dataclass(frozen=True)
+class Stand(Step):
+    """Make memory for a rounded gradient that is none in this run: kernels take an address."""
+
+    argument: int
+
+    def bind(self, of):
+        if self.argument in of.tallied:
+            return None
+        place, device = of.place("rounded", self.argument), of.device
+        dtype = of.facts.tensors[self.argument].dtype
+
+        def run(registers):
+            registers.tensors[place] = memory = torch.empty(1, dtype=dtype, device=device)
+            registers.values[place] = memory.data_ptr()
+
+        return run
+
+    def write(self, node) -> list[str]:
+        name, result = node.operand("rounded", self.argument), node.of.result(self.argument)
+        arguments = ["1", f"dtype={result}", f"device={node.device}"]
+        return [call(f"{name} = torch.empty(", arguments, indent=8)]
+
+
+@dataclass(frozen=True)
+class MakeGradient(Step):
+    """Make the memory of a gradient, or of its partial sums, with what it holds at first: nothing,
+    zeros, or the gradient of an output that the kernel changes in place.
+    """
+
+    argument: int
+
+    def bind(self, of):
+        i, place, device = self.argument, of.place("gradient", self.argument), of.device
+        gradient, tensor = of.gradients[i], of.facts.tensors[i]
+        shape, strides, dtype = tensor.shape, tensor.strides, DTYPES[gradient.dtype]
+        if gradient.partials is not None:
+            make = partial(of.sums[i].make, device)
+        else:
+            span = tensor.own if gradient.stays_inside else of.facts.span(i)
+            zero = self._is_zero(of) and i not in of.tallied
+
+            def make():
+                return allocate(shape, strides, span, dtype, device, zero)
+
+        takes = gradient.init == "cotangent" and gradient.partials is None
+        cotangent = of.place("cotangent", i)
+
+        def run(registers):
+            made = make()
+            if takes:
+                made.copy_(registers.tensors[cotangent])
+            registers.tensors[place] = made
+            registers.values[place] = made.data_ptr()
+
+        return run
+
+    def _is_zero(self, of) -> bool:
+        """Elements that may not be written, and those around the tensor, have gradient zero."""
+        gradient = of.gradients[self.argument]
+        is_whole = gradient.fills_tensor and self.argument not in of.around
+        return gradient.init == "zero" or not is_whole
+
+    def write(self, node) -> list[str]:
+        i, of = self.argument, node.of
+        gradient = of.backward.gradients[i]
+        like, name, dtype = of.layouts[i], node.operand("gradient", i), str(DTYPES[gradient.dtype])
+        content, is_zero = [], self._is_zero(of.backward)
+        if gradient.init == "cotangent":
+            # Nobody gives a gradient for what has no history, although it is stored.
+            if i in of.returned and i in of.plan.cotangents():
+                content.append(node.operand("cotangent", i))
+            else:
+                is_zero = True
+        if gradient.partials is not None:
+            made = f"{like}.sums({node.text.of(gradient.partials)}, {dtype})"
+        elif gradient.stays_inside and not is_zero:
+            made = f"{like}.empty({dtype})"
+        else:
+            zero = f"{node.is_tallied(i)} == 0" if i in of.tallied else str(is_zero)
+            made = call(f"{like}.room(", [dtype, of.span_of(i), zero, *content])
+        return [f"        {name} = {made}"]
+
+
+@dataclass(frozen=True)
+class Launch(Step):
+    """Launch a backward kernel: the first of its variants that suits the launch."""
+
+    kernel: int
+
+    def bind(self, of):
+        return of.starting(of.launches[self.kernel])
+
+    def write(self, node) -> list[str]:
+        lines, variants = [], node.of.steps[self.kernel]
+        for place, executable in enumerate(variants):
+            if place + 1 < len(variants):
+                word = "elif" if place else "if"
+                lines.append(f"        {word} {node.text.of(executable.kernel.when)}:")
+            elif place:
+                lines.append("        else:")
+            lines += node.launch(executable, 8 if len(variants) == 1 else 12)
+        return lines
+
+
+@dataclass(frozen=True)
+class Tally(Step):
+    """Count what is added to each block of a gradient, and clear those with several additions."""
+
+    argument: int
+
+    def bind(self, of):
+        i, place, device = self.argument, of.place("rounded", self.argument), of.device
+        tensor, span = of.facts.tensors[i], of.facts.span(i)
+        tallied = of.handle.tallied[i]
+        tally, clear = (of.starting(of.bind(k)) for k in (tallied.tally, tallied.clear))
+
+        def run(registers):
+            made = allocate(tensor.shape, tensor.strides, span, tensor.dtype, device, True)
+            registers.tensors[place] = made
+            registers.values[place] = made.data_ptr()
+            tally(registers)
+            clear(registers)
+
+        return run
+
+    def write(self, node) -> list[str]:
+        i, of = self.argument, node.of
+        made = call(f"{of.layouts[i]}.room(", [str(of.result(i)), of.span_of(i), "True"])
+        return [
+            f"        if {node.is_tallied(i)}:",
+            f"            {node.operand('rounded', i)} = {made}",
+            *node.launch(of.tallied[i].tally, 12),
+            *node.launch(of.tallied[i].clear, 12),
+        ]
+
+
+@dataclass(frozen=True)
+class Round(Step):
+    """Round the blocks of a gradient that several additions went to; the others are rounded."""
+
+    argument: int
+
+    def bind(self, of):
+        round_ = of.starting(of.bind(of.handle.tallied[self.argument].round))
+        rounded, place = (of.place(kind, self.argument) for kind in ("rounded", "gradient"))
+
+        def run(registers):
+            round_(registers)
+            registers.tensors[place] = registers.tensors[rounded]
+
+        return run
+
+    def write(self, node) -> list[str]:
+        i = self.argument
+        names = node.operand("gradient", i), node.operand("rounded", i)
+        return [
+            f"        if {node.is_tallied(i)}:",
+            *node.launch(node.of.tallied[i].round, 12),
+            f"            {names[0]} = {names[1]}",
+        ]
+
+
+@dataclass(frozen=True)
+class AddUp(Step):
+    """Add up partial sums of gradients, as many for each, in an order that is always the same."""
+
+    arguments: tuple[int, ...]
+
+    def bind(self, of):
+        total = of.total(self.arguments)
+        places = [(i, of.place("gradient", i)) for i in self.arguments]
+
+        def run(registers):
+            gradients = total.run([registers.tensors[place] for _, place in places])
+            registers.gradients |= {i: g for (i, _), g in zip(places, gradients, strict=True)}
+
+        return run
+
+    def write(self, node) -> list[str]:
+        names = [node.operand("gradient", i) for i in self.arguments]
+        likes = ", ".join(node.of.layouts[i] for i in self.arguments)
+        made = f"{node.of.call('added_up')}([{likes}], [{', '.join(names)}])"
+        node.results |= dict(zip(self.arguments, names, strict=True))
+        return [f"        {targets(names)} = {made}"]
+
+
+@dataclass(frozen=True)
+class Split(Step):
+    """Take apart the gradients of a tensor, and of the elements around it."""
+
+    argument: int
+
+    def bind(self, of):
+        i, place = self.argument, of.place("gradient", self.argument)
+        around = of.around[i]
+
+        def run(registers):
+            own, rest = around.split(registers.tensors[place])
+            registers.gradients |= {i: own, (BASE, i): rest}
+
+        return run
+
+    def write(self, node) -> list[str]:
+        # A module for launches that read around a tensor is refused.
+        return []
+
+
+@dataclass(frozen=True)
+class Convert(Step):
+    """Make of a gradient's memory the gradient of a tensor, in its type."""
+
+    argument: int
+
+    def bind(self, of):
+        i, place = self.argument, of.place("gradient", self.argument)
+        tensor = of.facts.tensors[i]
+        is_rounded = i in of.tallied or DTYPES[of.gradients[i].dtype] == tensor.dtype
+        is_plain = is_rounded and is_non_overlapping(tensor.shape, tensor.strides)
+
+        def run(registers):
+            made = registers.tensors[place]
+            registers.gradients[i] = made if is_plain else gradient_of(made, tensor.dtype)
+
+        return run
+
+    def write(self, node) -> list[str]:
+        i, of = self.argument, node.of
+        name = node.operand("gradient", i)
+        # It may be a part of its memory.
+        value = f"{of.layouts[i]}.view_of({name})" if i in of.loose else name
+        if i in of.scattered:
+            value = f"{of.call('gradient_of')}({value}, {of.result(i)})"
+        elif DTYPES[of.backward.gradients[i].dtype] != of.result(i):
+            value += f".to({of.result(i)})"
+        node.results[i] = value
+        return []
