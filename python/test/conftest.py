@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -360,10 +361,13 @@ def ran(monkeypatch, schedule):
     return noted
 
 
+_guarded = itertools.count()
+
+
 @pytest.fixture
 def guarded(monkeypatch):
     """Puts bands around every buffer that a backward makes; the test's end looks at them."""
-    from triton.backends.autodiff import host_steps, memory
+    from triton.backends.autodiff import host_steps, memory, state
 
     allocate, bands = memory.allocate, []
 
@@ -376,7 +380,9 @@ def guarded(monkeypatch):
         typed = arena[256 : 256 + held].view(dtype)
         return typed.as_strided(shape, strides, typed.storage_offset() + plain.storage_offset())
 
-    monkeypatch.setattr(host_steps, "allocate", with_bands)
+    # What was bound to launches before has no bands.
+    monkeypatch.setattr(state, "_ATTRIBUTE", f"_guarded_states_{next(_guarded)}")
+    monkeypatch.setattr(host_steps, "allocating", lambda *given: partial(with_bands, *given))
     monkeypatch.setattr(memory, "allocate", with_bands)
     yield
     assert bands

@@ -99,13 +99,14 @@ def test_load_outside_of_what_was_kept(device):
 @pytest.mark.parametrize("case", ["atomic", "store"])
 def test_buffer_that_is_too_short(device, monkeypatch, kind, case):
     """What a wrong plan or a wrong buffer would do is seen before it does harm."""
-    from triton.backends.autodiff import backward
+    from triton.backends.autodiff import host_steps
     from triton.backends.autodiff.errors import BoundsError
 
-    def short(*args):
-        return torch.zeros(8, dtype=args[3], device=device)
+    def short(*given):
+        dtype = next(part for part in given if isinstance(part, torch.dtype))
+        return lambda *_: torch.zeros(8, dtype=dtype, device=device)
 
-    monkeypatch.setattr(backward, "allocate" if kind == "gradient" else "lay_out", short)
+    monkeypatch.setattr(host_steps, "allocating" if kind == "gradient" else "laying_out", short)
     index = torch.arange(100, device=device)
     if case == "atomic":
         x = random_tensor(100, device=device)

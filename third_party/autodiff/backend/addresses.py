@@ -12,6 +12,7 @@ import torch
 from .errors import ArgumentError
 from .places import named
 from .tensor_likes import stands_for_memory
+from .tensors import are_plain
 
 Tensor = torch.Tensor
 _SEEN = "_autodiff_makes_pointers"
@@ -64,7 +65,7 @@ def refuse_addresses(kernel, function, values) -> None:
     """Raise `ArgumentError` if a launch without a gradient, of which autograd may want one, gets no
     tensor of floats, but addresses; warn if it gets both.
     """
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled() or (are_plain(values) and not makes_pointers(kernel)):
         return
     values = list(_parts(values))
     objects = [value for value in values if stands_for_memory(value)]

@@ -133,7 +133,7 @@ class Backward:
         self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
         self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
         own = [size for kind, _, size in self.buffers if kind != "saved"]
-        self._counts = any(size.is_counted for size in (*own, *self.sizes))
+        self.counts_trips = any(size.is_counted for size in (*own, *self.sizes))
         self.counting = None
         if plan.counting is not None:
             self.counting = Counting(plan, handle.counting, facts, spec)
@@ -164,6 +164,7 @@ class Backward:
     def _bind_program(self) -> None:
         """Make functions of the steps; what they need beside kernels is noted here meanwhile."""
         # Values of operands that are known now, by place; kernels; and sums of partial sums.
+        self._is_compiled = False
         self.constants: dict[int, int] = {}
         self.sequence: list[Bound] = []
         self.totals: list[Sums] = []
@@ -171,6 +172,9 @@ class Backward:
             tuple(run for step in steps if (run := step.bind(self)) is not None)
             for steps in self.program
         )
+        self._rest = [
+            self.constants.get(n) for n in range(len(self.plan.arguments), self._places.count)
+        ]
 
     def place(self, kind: str, index: int) -> int:
         """Return where an operand is in `Registers`."""
@@ -217,7 +221,7 @@ class Backward:
 
     def _kernels(self):
         """Yield every kernel that is launched and has to be compiled."""
-        if self._counts:
+        if self.counts_trips:
             yield self.handle.counting
         for executable, *_ in self.sequence:
             yield executable
@@ -225,10 +229,10 @@ class Backward:
 
     def compile(self) -> None:
         """Compile the kernels; if a variant does not fit on the device, the next one is used."""
-        while True:
+        while not self._is_compiled:
             try:
                 compile_all(self._kernels())
-                return
+                self._is_compiled = True
             except DoesNotFit:
                 before = [executable for executable, *_ in self.launches]
                 suited = self._suited()
@@ -244,7 +248,7 @@ class Backward:
 
     def count_trips(self, arguments, tensors):
         """Run the counting kernel and return the counters; None if no size depends on them."""
-        return self.counting.run(arguments, tensors) if self._counts else None
+        return self.counting.run(arguments, tensors) if self.counts_trips else None
 
     def with_executables(self, executables) -> Backward:
         """Return this backward with differently compiled kernels."""
@@ -253,7 +257,8 @@ class Backward:
 
     def run(self, arguments, saved, upstream, tensors, counts) -> dict:
         """Run the backward; returns the gradients by argument. See `prepare`."""
-        self.compile()
+        if not self._is_compiled:
+            self.compile()
         registers = self.prepare(arguments, saved, upstream, tensors, counts)
         self.launch(registers)
         for finish in self._finish:
@@ -267,9 +272,7 @@ class Backward:
         the saved buffers in order; `upstream` the gradients of outputs, absent ones zero;
         `tensors` the memory behind the first two, for checks; `counts` come from `count_trips`.
         """
-        values = [*arguments, *(None,) * (self._places.count - len(arguments))]
-        for place, value in self.constants.items():
-            values[place] = value
+        values = [*arguments, *self._rest]
         for n, buffer in zip(self.saved, saved, strict=True):
             values[self.place("buffer", n)] = buffer.data_ptr()
         registers = Registers(values, tensors, upstream, counts)

@@ -15,7 +15,7 @@ from .cache import is_of_cache, unusable
 from .errors import ArgumentError, AutodiffError
 from .options import KEYWORDS, REQUESTED
 from .places import named
-from .tensors import fault_of, lacks_address
+from .tensors import are_plain, fault_of, lacks_address
 from .tracers import is_differentiated_by_func
 from .wrappers import Differentiable
 
@@ -193,6 +193,11 @@ def refuse_null(function, args, kwargs) -> None:
 
     Triton's launchers pass its address, 0, to the kernel. To read there breaks the GPU's context.
     """
+    values = (*args, *kwargs.values())
+    if are_plain(values):
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        if not any(map(lacks_address, tensors)):
+            return
     for name, value in named_values(function, args, kwargs):
         null = _null(value)
         if null is not None:

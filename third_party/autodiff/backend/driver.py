@@ -117,8 +117,8 @@ class CPULauncher:
             selected = []
             _select(self.signature, args, selected)
         for arg in selected:
-            # Tensors have this attribute; scalars and wrappers are checked in another way.
-            if not getattr(arg, "is_cpu", False):
+            # Tensors have this attribute; other objects are checked in another way.
+            if type(arg) is not int and not getattr(arg, "is_cpu", False):
                 _check_device(arg)
         grid = self.grid((gx, gy, gz))
         if enter is not None:

@@ -107,8 +107,11 @@ def launch(kernel, grid, args) -> None:
         return
     active = driver.active
     stream = active.get_current_stream(active.get_current_device())
-    enter, leave = _active(knobs.runtime.launch_enter_hook), _active(knobs.runtime.launch_exit_hook)
-    load(kernel)
+    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    if enter is not None or leave is not None:
+        enter, leave = _active(enter), _active(leave)
+    if kernel.function is None:
+        load(kernel)
     run = kernel.run
     metadata = None if enter is None else kernel.launch_metadata(grid, stream, *args)
     run(*grid, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
@@ -150,7 +153,8 @@ class Executable:
 
     def launch(self, grid, args) -> None:
         """Launch on three grid extents; `args` are the values of the TTIR function's arguments."""
-        self.compile()
+        if self.compiled is None:
+            self.compile()
         launch(self.compiled, grid, args)
 
     def compile(self) -> None:

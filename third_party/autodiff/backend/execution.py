@@ -52,6 +52,9 @@ class Execution:
         plan = handle.plan
         self._plan = plan
         self._variants: dict = {}
+        # The backwards for gradients of certain outputs, that have come before.
+        self._settled: dict[tuple, Backward] = {}
+        self._tunes = state.tunes
         self._tuned_backwards: dict = {}
         self._is_compiled = False
         self._check_hazards(plan, choice.facts)
@@ -179,11 +182,14 @@ class Execution:
         kept = [i for i in self.backward.pointers if facts.tensors[i].is_tensor]
         self.copied = tuple(i for i in kept if i in overwritten)
         self.kept = tuple(i for i in kept if i not in overwritten)
+        self.reread = (*self.kept, *self.copied)
         self.opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
         saved = self.backward.saved
         self._allocations = tuple((n, *self.backward.buffers[n][1:]) for n in saved)
         has_sizes = plan.forward and any(kind == "size" for kind, _ in plan.forward.operands)
         self._sizes = self.backward.sizes if has_sizes else ()
+        sizes = (*(size for _, _, size in self._allocations), *self._sizes)
+        self._counts_before = any(size.is_counted for size in sizes)
 
     @property
     def is_complete(self) -> bool:
@@ -245,36 +251,19 @@ class Execution:
             self._compile(call.kernel)
         leaves = call.leaves
         ctx.set_materialize_grads(False)
-        copies = [snapshot(leaves[i]) for i in self.copied]
-        device = self.facts.device
-        sizes = [size for _, _, size in self._allocations]
-        counts = None
-        if any(size.is_counted for size in (*sizes, *self._sizes)):
-            counts = self.backward.counting.run(leaves, _tensors(leaves))
-        buffers = [
-            torch.empty(size.get(counts), dtype=dtype, device=device)
-            for _, dtype, size in self._allocations
-        ]
+        copies = [snapshot(leaves[i]) for i in self.copied] if self.copied else ()
+        buffers = ()
         if self._forward is None:
             launch(call.kernel, call.grid, call.values)
         else:
-            by_index = dict(zip(self.backward.saved, buffers, strict=True))
-            by_size = [size.get(counts) for size in self._sizes]
-            pool = {"argument": leaves, "buffer": by_index, "size": by_size}
-            args = [pool[kind][index] for kind, index in self._forward_operands]
-            if self._checked_forward is None:
-                self._forward.launch(self._forward_grid, args)
-            else:
-                tensors = [*_tensors(leaves), *buffers]
-                self._checked_forward.launch(
-                    self._forward, self._forward_grid, args, tensors, device
-                )
+            buffers = self._launch_forward(leaves)
         for j in self._bumped:
             if not leaves[j].is_inference():
                 torch.autograd.graph.increment_version(leaves[j])
         dirty = [leaves[j] for j in self.dirty]
-        ctx.mark_dirty(*dirty)
-        aliases = {j: leaves[j].detach() for j in self.views}
+        if dirty:
+            ctx.mark_dirty(*dirty)
+        aliases = {j: leaves[j].detach() for j in self.views} if self.views else {}
         kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
         surrounded, shapes = self._surrounded, self._saved_shapes
         if saves_by_hooks(True):
@@ -288,56 +277,83 @@ class Execution:
                 ]
                 for of, tensors in ((self.kept, kept), (self.copied, copies))
             )
-        ctx.surrounded = surrounded
-        ctx.save_for_backward(*kept, *copies, *buffers)
+        saved = (*kept, *copies, *buffers)
+        ctx.save_for_backward(*saved)
         ctx.execution = self
-        inputs = [leaves[i] for i in self.wanted if i not in self.position]
+        ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
         for i in self.based:
-            inputs.append(leaves[i]._base)
-        ctx.inputs = [weakref.ref(tensor) for tensor in inputs]
+            ctx.inputs.append(weakref.ref(leaves[i]._base))
         pointers = self.state.pointer_set
         ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
-        ctx.opaque = [leaves[i] for i in self.opaque]
+        ctx.opaque = [leaves[i] for i in self.opaque] if self.opaque else ()
         ctx.held = self.spare.hold(leaves) if self.spare else ()
-        ctx.addresses = [tensor.data_ptr() for tensor in (*kept, *copies, *buffers)]
-        ctx.shapes = [*shapes, *(buffer.shape for buffer in buffers)]
+        ctx.surrounded = surrounded
+        ctx.addresses = [tensor.data_ptr() for tensor in saved]
+        ctx.shapes = [*shapes, *(buffer.shape for buffer in buffers)] if buffers else shapes
         return (*dirty, *aliases.values())
+
+    def _launch_forward(self, leaves) -> list[torch.Tensor]:
+        """Launch the forward that leaves something to the backward; returns what it leaves."""
+        device = self.facts.device
+        counts = None
+        if self._counts_before:
+            counts = self.backward.counting.run(leaves, _tensors(leaves))
+        buffers = [
+            torch.empty(size.get(counts), dtype=dtype, device=device)
+            for _, dtype, size in self._allocations
+        ]
+        by_index = dict(zip(self.backward.saved, buffers, strict=True))
+        by_size = [size.get(counts) for size in self._sizes]
+        pool = {"argument": leaves, "buffer": by_index, "size": by_size}
+        args = [pool[kind][index] for kind, index in self._forward_operands]
+        if self._checked_forward is None:
+            self._forward.launch(self._forward_grid, args)
+        else:
+            tensors = [*_tensors(leaves), *buffers]
+            self._checked_forward.launch(self._forward, self._forward_grid, args, tensors, device)
+        return buffers
 
     def run_backward(self, ctx, saved, grads):
         """Run the backward kernels on saved tensors; returns one gradient (or None) per slot."""
         if ctx.witness is not None:
             ctx.witness.was_used = True
-        upstream = {j: grads[n] for j, n in self.position.items() if grads[n] is not None}
+        upstream = {}
+        for j, place in self.position.items():
+            if grads[place] is not None:
+                upstream[j] = grads[place]
         if not upstream:
             return (None,) * (len(self.slots) + len(self.based))
-        self.state.note_upstream(self.wanted, tuple(upstream))
+        came = tuple(upstream)
+        if self.state.latest.get(self.wanted) != came:
+            self.state.note_upstream(self.wanted, came)
         for j, objection in self.races.items():
             if j in upstream:
                 raise RaceError(objection)
-        backward = self._backward_for(upstream)
+        # Which one it is for these does not change, unless the spare one is for others, too.
+        backward = self._settled.get(came)
+        if backward is None:
+            backward = self._backward_for(upstream)
+            if not self._is_unplanned(upstream):
+                self._settled[came] = backward
         # Whoever sets `x.data` may leave the address as it was.
-        known = zip(saved, ctx.addresses, ctx.shapes, strict=True)
-        if any(t.data_ptr() != address or t.shape != shape for t, address, shape in known):
-            saved = self._restore(saved, ctx)
+        for tensor, address, shape in zip(saved, ctx.addresses, ctx.shapes, strict=True):
+            if tensor.data_ptr() != address or tensor.shape != shape:
+                saved = self._restore(saved, ctx)
+                break
         if ctx.surrounded:
             saved = self._seen(saved, ctx.surrounded)
         arguments = list(ctx.scalars)
-        held = len(self.kept) + len(self.copied)
-        for i, tensor in zip((*self.kept, *self.copied), saved, strict=False):
+        for i, tensor in zip(self.reread, saved, strict=False):
             arguments[i] = tensor.data_ptr()
         for i, value in zip(self.opaque, ctx.opaque, strict=True):
             arguments[i] = value
-        buffers = saved[held:] if backward.saved else ()
-        if self._is_unplanned(upstream):
+        buffers = saved[len(self.reread) :] if backward.saved else ()
+        if came not in self._settled:
             saved = (*saved, *self.spare.load(ctx.held, arguments))
+        given = (arguments, buffers, upstream, saved)
         try:
-            counts = backward.count_trips(arguments, saved)
-            limit = self.state.tape_limit(self.facts.device)
-            if counts and tape_bytes(backward.buffers, counts) > limit:
-                backward = self._backward_for(upstream, backward.plan.answers("tapes"))
-                counts = backward.count_trips(arguments, saved)
-            given = (arguments, buffers, upstream, saved)
-            if self.state.tunes:
+            backward, counts = self._for_counts(backward, given)
+            if self._tunes:
                 backward = self._tuned(backward, given, counts)
                 counts = backward.count_trips(arguments, saved)
             if eager_flops.is_counting():
@@ -346,19 +362,29 @@ class Execution:
         except Exception as error:
             self._blame_upstream(upstream, error)
             raise
-        results = [self._gradient(i, gradients) for i in self.slots]
+        results = []
+        for i in self.slots:
+            gradient = gradients.get(i) if i in self.wanted else None
+            results.append(self._zeros(i) if gradient is None and i in self.wanted else gradient)
         for i in self.based:
             results.append(gradients.get((BASE, i)))
         return tuple(results)
 
-    def _gradient(self, argument: int, gradients) -> torch.Tensor | None:
-        """Return the gradient of an argument: zeros if it has no influence on what was asked for,
-        None if it is not wanted.
+    def _for_counts(self, backward, given):
+        """Return a backward whose tapes are not too large, and the trip counts of its loops (None
+        if nothing depends on them).
         """
-        if argument not in self.wanted:
-            return None
-        if argument in gradients:
-            return gradients[argument]
+        if not backward.counts_trips:
+            return backward, None
+        arguments, _, upstream, saved = given
+        counts = backward.count_trips(arguments, saved)
+        if tape_bytes(backward.buffers, counts) > self.state.tape_limit(self.facts.device):
+            backward = self._backward_for(upstream, backward.plan.answers("tapes"))
+            counts = backward.count_trips(arguments, saved)
+        return backward, counts
+
+    def _zeros(self, argument: int) -> torch.Tensor:
+        """Return the gradient of an argument that has no influence on what was asked for."""
         tensor = self.facts.tensors[argument]
         return torch.zeros(tensor.shape, dtype=tensor.dtype, device=self.facts.device)
 
@@ -368,7 +394,7 @@ class Execution:
         """
         return [
             (surrounded[i].total,) if i in surrounded else self.facts.tensors[i].shape
-            for i in (*self.kept, *self.copied)
+            for i in self.reread
         ]
 
     def _read_around(self, leaves, grid) -> dict[int, Span]:
@@ -377,13 +403,13 @@ class Execution:
         Hooks on saved tensors may return just what they were given.
         """
         accesses = self.facts.key.accesses
-        spans = {i: accesses.around(i, leaves, grid) for i in (*self.kept, *self.copied)}
+        spans = {i: accesses.around(i, leaves, grid) for i in self.reread}
         return {i: span for i, span in spans.items() if span is not None}
 
     def _seen(self, saved, surrounded) -> list:
         """Return saved tensors, with the argument itself in place of its whole storage."""
         seen = list(saved)
-        for place, i in enumerate((*self.kept, *self.copied)):
+        for place, i in enumerate(self.reread):
             if i in surrounded:
                 tensor, facts = saved[place], self.facts.tensors[i]
                 start = tensor.storage_offset() + surrounded[i].lead
@@ -396,7 +422,7 @@ class Execution:
         One that is where it was stays there, with all that is around it.
         """
         shapes, surrounded = ctx.shapes, ctx.surrounded
-        tensors = {i: self.facts.tensors[i] for i in (*self.kept, *self.copied)}
+        tensors = {i: self.facts.tensors[i] for i in self.reread}
         names = [f"argument {self.state.spec.names[i]!r}" for i in tensors]
         names += ["what the forward saved"] * (len(shapes) - len(names))
         types = [facts.dtype for facts in tensors.values()]

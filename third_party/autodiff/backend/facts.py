@@ -238,7 +238,7 @@ class FactKey:
 
     def extract(self, grid, leaves):
         """Return the key of a launch, and which arguments share memory: see `_aliasing`."""
-        layouts = []
+        layouts, spans, views, scalars = [], [], [], []
         for i in self.pointers:
             t = leaves[i]
             if isinstance(t, Tensor):
@@ -247,7 +247,6 @@ class FactKey:
                 layouts.append((t.shape, t.stride(), t.device, t.is_neg(), t.data_ptr() == 0))
             else:
                 layouts.append(type(t))
-        spans = []
         for i in self.spanned:
             t = leaves[i]
             if isinstance(t, Tensor):
@@ -255,13 +254,14 @@ class FactKey:
         for i in self.based:
             if isinstance(t := leaves[i], Tensor):
                 spans.append(Base.of(t))
-        outputs = [t for i in self.outputs if isinstance(t := leaves[i], Tensor)]
-        views = [(t._is_view(), _is_part(t)) for t in outputs]
+        for i in self.outputs:
+            t = leaves[i]
+            if isinstance(t, Tensor):
+                views.append(_is_part(t) if t._is_view() else None)
+        for i in self.scalars:
+            v = leaves[i]
+            scalars.append(contents.fingerprint(v) if isinstance(v, Tensor) else v)
         aliasing = self._aliasing(leaves, layouts, grid)
-        scalars = [
-            contents.fingerprint(v) if isinstance(v := leaves[i], Tensor) else v
-            for i in self.scalars
-        ]
         described = self.descriptors.known(leaves)
         return (grid, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
@@ -285,14 +285,16 @@ class FactKey:
             start = t.data_ptr()
             ranges[i] = (start, start + size)
         found, beside = [], []
-        parts = self._in_larger_storage(leaves, ranges)
+        parts = None
         for a, b, written in self._pairs:
             if a in ranges and b in ranges:
                 start_a, end_a = ranges[a]
                 start_b, end_b = ranges[b]
                 meets = start_a < end_b and start_b < end_a
                 if not meets:
-                    if not (a in parts or b in parts) or not in_one_storage(leaves[a], leaves[b]):
+                    if parts is None:
+                        parts = self._writes_to_parts(leaves, ranges)
+                    if not parts or not in_one_storage(leaves[a], leaves[b]):
                         continue
                     if not self.accesses.meet(a, b, leaves, grid):
                         beside.append((a, b))
@@ -301,13 +303,14 @@ class FactKey:
                 found.append(Overlap(a, b, distance if written else None, distance == 0, not meets))
         return tuple(found), tuple(beside)
 
-    def _in_larger_storage(self, leaves, ranges) -> set[int]:
-        """Return the outputs whose storage holds more than their elements."""
-        return {
-            j
-            for j in self.outputs
-            if j in ranges and leaves[j].untyped_storage().nbytes() > ranges[j][1] - ranges[j][0]
-        }
+    def _writes_to_parts(self, leaves, ranges) -> bool:
+        """Return whether the storage of an output holds more than its elements."""
+        for j in self.outputs:
+            if j in ranges:
+                first, end = ranges[j]
+                if leaves[j].untyped_storage().nbytes() > end - first:
+                    return True
+        return False
 
     def _where(self, i) -> str:
         return f"argument {self.names[i]!r} of kernel {self.name!r}"

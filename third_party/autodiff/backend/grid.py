@@ -14,10 +14,11 @@ _GPU_LIMITS = (2**31 - 1, _SMALL, _SMALL)
 
 def checked_grid(grid, kernel: str, backend: str) -> tuple[int, int, int]:
     """Return the three extents of a grid that is not a function (any more)."""
-    if type(grid) is tuple and len(grid) == 3:
-        x, y, z = grid
-        if type(x) is type(y) is type(z) is int and min(grid) >= 0 and max(grid) <= _SMALL:
-            return grid
+    if type(grid) is tuple and 1 <= len(grid) <= 3:
+        x, y, z = (*grid, 1, 1)[:3]
+        if type(x) is type(y) is type(z) is int:
+            if 0 <= x <= _SMALL and 0 <= y <= _SMALL and 0 <= z <= _SMALL:
+                return x, y, z
     try:
         extents = [operator.index(extent) for extent in grid]
     except TypeError:

@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 
 from .dtypes import DTYPES
-from .memory import allocate, gradient_of, is_non_overlapping, lay_out
+from .memory import allocating, gradient_of, is_non_overlapping, laying_out
 from .python_text import call, targets
 
 # The key of a base's gradient is (BASE, argument).
@@ -70,17 +70,12 @@ class LayOut(Step):
     output: int
 
     def bind(self, of):
-        j, place, device = self.output, of.place("cotangent", self.output), of.device
-        tensor = of.facts.tensors[j]
-        layout = (tensor.shape, tensor.strides, tensor.dtype, tensor.span)
+        j, place = self.output, of.place("cotangent", self.output)
+        t = of.facts.tensors[j]
+        lay = laying_out(t.shape, t.strides, t.dtype, t.span, of.device)
 
         def run(registers):
-            gradient = registers.upstream.get(j)
-            if gradient is None:
-                shape, strides, dtype, span = layout
-                gradient = allocate(shape, strides, span, dtype, device, True)
-            else:
-                gradient = lay_out(gradient, *layout)
+            gradient = lay(registers.upstream.get(j))
             registers.tensors[place] = gradient
             registers.values[place] = gradient.data_ptr()
 
@@ -204,10 +199,7 @@ class MakeGradient(Step):
         else:
             span = tensor.own if gradient.stays_inside else of.facts.span(i)
             zero = self._is_zero(of) and i not in of.tallied
-
-            def make():
-                return allocate(shape, strides, span, dtype, device, zero)
-
+            make = allocating(shape, strides, span, dtype, device, zero)
         takes = gradient.init == "cotangent" and gradient.partials is None
         cotangent = of.place("cotangent", i)
 
@@ -278,10 +270,11 @@ class Tally(Step):
         i, place, device = self.argument, of.place("rounded", self.argument), of.device
         tensor, span = of.facts.tensors[i], of.facts.span(i)
         tallied = of.handle.tallied[i]
+        make = allocating(tensor.shape, tensor.strides, span, tensor.dtype, device, True)
         tally, clear = (of.starting(of.bind(k)) for k in (tallied.tally, tallied.clear))
 
         def run(registers):
-            made = allocate(tensor.shape, tensor.strides, span, tensor.dtype, device, True)
+            made = make()
             registers.tensors[place] = made
             registers.values[place] = made.data_ptr()
             tally(registers)

@@ -12,6 +12,8 @@ aligned at the data pointer, whatever its element size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -165,6 +167,13 @@ def allocate(shape, strides, span: Span, dtype, device, zero: bool) -> torch.Ten
     return flat.as_strided(shape, strides, start)
 
 
+def allocating(shape, strides, span: Span, dtype, device, zero: bool) -> Callable:
+    """Return a function that does as `allocate` does, and has decided how."""
+    if span == Span(0, extent(shape, strides)) and not zero:
+        return partial(torch.empty_strided, shape, strides, dtype=dtype, device=device)
+    return partial(allocate, shape, strides, span, dtype, device, zero)
+
+
 def room_for(span: Span, dtype, device, zero: bool) -> tuple[torch.Tensor, int]:
     """Return memory that covers a span, and where its data pointer is in it, aligned."""
     padding = -span.lead % max(1, ALIGNMENT // dtype.itemsize)
@@ -216,6 +225,31 @@ def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.
             return upstream
         return allocate(shape, strides, span, dtype, upstream.device, False).copy_(upstream)
     return allocate(shape, strides, span, dtype, upstream.device, True).copy_(upstream)
+
+
+def laying_out(shape, strides, dtype, span: Span, device) -> Callable:
+    """Return a function of an upstream gradient, or None, that does as `lay_out` does, and has
+    decided what fits.
+    """
+    dense = span == Span(0, extent(shape, strides)) and is_dense(shape, strides)
+    strides = tuple(strides)
+
+    def lay(upstream):
+        if upstream is None:
+            return allocate(shape, strides, span, dtype, device, True)
+        if (
+            dense
+            and upstream.layout is torch.strided
+            and upstream.stride() == strides
+            and upstream.dtype is dtype
+            and upstream.data_ptr() % ALIGNMENT == 0
+            and not upstream.is_neg()
+            and not upstream._is_zerotensor()
+        ):
+            return upstream
+        return lay_out(upstream, shape, strides, dtype, span)
+
+    return lay
 
 
 def restore(tensor: torch.Tensor, strides, span: Span) -> torch.Tensor:

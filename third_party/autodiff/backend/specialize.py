@@ -105,7 +105,10 @@ class Resolver:
             raise
 
     def _resolve(self, args, kwargs, grid) -> Launch:
-        with self._compiling():
+        if self.interpreted:
+            with compiling(self.function):
+                kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
+        else:
             kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
         if hasattr(kernel, "result"):
             kernel = kernel.result()
