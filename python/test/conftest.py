@@ -361,13 +361,21 @@ def ran(monkeypatch, schedule):
     return noted
 
 
-_guarded = itertools.count()
+_fresh = itertools.count()
 
 
 @pytest.fixture
-def guarded(monkeypatch):
+def fresh(monkeypatch):
+    """Kernels forget, for the time of the test, what was bound to launches before."""
+    from triton.backends.autodiff import state
+
+    monkeypatch.setattr(state, "_ATTRIBUTE", f"_states_of_test_{next(_fresh)}")
+
+
+@pytest.fixture
+def guarded(monkeypatch, fresh):
     """Puts bands around every buffer that a backward makes; the test's end looks at them."""
-    from triton.backends.autodiff import host_steps, memory, state
+    from triton.backends.autodiff import host_steps, memory
 
     allocate, bands = memory.allocate, []
 
@@ -380,8 +388,6 @@ def guarded(monkeypatch):
         typed = arena[256 : 256 + held].view(dtype)
         return typed.as_strided(shape, strides, typed.storage_offset() + plain.storage_offset())
 
-    # What was bound to launches before has no bands.
-    monkeypatch.setattr(state, "_ATTRIBUTE", f"_guarded_states_{next(_guarded)}")
     monkeypatch.setattr(host_steps, "allocating", lambda *given: partial(with_bands, *given))
     monkeypatch.setattr(memory, "allocate", with_bands)
     yield

@@ -97,7 +97,7 @@ def test_load_outside_of_what_was_kept(device):
 
 @pytest.mark.parametrize("kind", ["gradient", "upstream gradient"])
 @pytest.mark.parametrize("case", ["atomic", "store"])
-def test_buffer_that_is_too_short(device, monkeypatch, kind, case):
+def test_buffer_that_is_too_short(device, monkeypatch, kind, case, fresh):
     """What a wrong plan or a wrong buffer would do is seen before it does harm."""
     from triton.backends.autodiff import host_steps
     from triton.backends.autodiff.errors import BoundsError
