@@ -36,6 +36,22 @@ class HostProgram(NamedTuple):
     launches: tuple[Step, ...]
     results: tuple[Step, ...]
 
+    def described(self, plan: Plan, names) -> str:
+        """Return the steps as text, one to a line; `names` are those of the kernel's arguments."""
+
+        def name(kind: str, index) -> str:
+            if kind == "kernel":
+                return index
+            if kind in ("buffer", "size"):
+                return f"{kind} {plan.buffers[index].name if kind == 'buffer' else index}"
+            return f"{kind} of {names[index]}"
+
+        lines = []
+        for step in (*self.preparations, *self.launches, *self.results):
+            operands = ", ".join(name(*operand) for operand in step.operands(plan))
+            lines.append(f"{step.verb:12} {operands}{' (waits)' * step.waits}")
+        return "\n".join(lines)
+
 
 def lower(plan: Plan, tallied, around, tensors) -> HostProgram:
     """Return the host program of a plan's backward.

@@ -45,12 +45,15 @@ class Registers:
 class Step:
     """One thing that the host does.
 
-    A step that `waits` needs a result of the device, so that no CUDA graph can record it. One that
-    is linear makes of sums of gradients the sums of what it makes of each.
+    A step that `waits` needs a result of the device, so that no CUDA graph can record it.
     """
 
+    verb: ClassVar[str]
     waits: ClassVar[bool] = False
-    is_linear: ClassVar[bool] = True
+
+    def operands(self, plan) -> list[tuple[str, object]]:
+        """Return what it makes or launches: a kind and an index, or a name."""
+        raise NotImplementedError
 
     def bind(self, of):
         """Return a function of `Registers` for the launches of a `Backward`; None if nothing is
@@ -67,7 +70,11 @@ class Step:
 class LayOut(Step):
     """Give the gradient of an output the output's addressing. One that did not come is zero."""
 
+    verb = "lay out"
     output: int
+
+    def operands(self, plan):
+        return [("cotangent", self.output)]
 
     def bind(self, of):
         j, place = self.output, of.place("cotangent", self.output)
@@ -92,7 +99,11 @@ class LayOut(Step):
 class Count(Step):
     """Run the kernel that counts how often loops run, and read what it has found."""
 
+    verb = "count"
     waits = True
+
+    def operands(self, plan):
+        return [("kernel", plan.counting.name)]
 
     def bind(self, of):
         # The choice of a backward needed them already: see `tapes`.
@@ -108,7 +119,11 @@ class Count(Step):
 class Evaluate(Step):
     """Compute a number that kernels take."""
 
+    verb = "evaluate"
     number: int
+
+    def operands(self, plan):
+        return [("size", self.number)]
 
     def bind(self, of):
         size, place = of.sizes[self.number], of.place("size", self.number)
@@ -135,7 +150,11 @@ class Evaluate(Step):
 class Allocate(Step):
     """Make a buffer, of zeros if it is a tally."""
 
+    verb = "allocate"
     buffer: int
+
+    def operands(self, plan):
+        return [("buffer", self.buffer)]
 
     def bind(self, of):
         place, device = of.place("buffer", self.buffer), of.device
@@ -162,7 +181,11 @@ class Allocate(Step):
 class Stand(Step):
     """Make memory for a rounded gradient that is none in this run: kernels take an address."""
 
+    verb = "stand in for"
     argument: int
+
+    def operands(self, plan):
+        return [("rounded", self.argument)]
 
     def bind(self, of):
         if self.argument in of.tallied:
@@ -188,7 +211,11 @@ class MakeGradient(Step):
     zeros, or the gradient of an output that the kernel changes in place.
     """
 
+    verb = "make"
     argument: int
+
+    def operands(self, plan):
+        return [("gradient", self.argument)]
 
     def bind(self, of):
         i, place, device = self.argument, of.place("gradient", self.argument), of.device
@@ -243,7 +270,11 @@ class MakeGradient(Step):
 class Launch(Step):
     """Launch a backward kernel: the first of its variants that suits the launch."""
 
+    verb = "launch"
     kernel: int
+
+    def operands(self, plan):
+        return [("kernel", plan.backward[self.kernel].name)]
 
     def bind(self, of):
         return of.starting(of.launches[self.kernel])
@@ -264,7 +295,11 @@ class Launch(Step):
 class Tally(Step):
     """Count what is added to each block of a gradient, and clear those with several additions."""
 
+    verb = "tally"
     argument: int
+
+    def operands(self, plan):
+        return [("gradient", self.argument)]
 
     def bind(self, of):
         i, place, device = self.argument, of.place("rounded", self.argument), of.device
@@ -297,7 +332,11 @@ class Tally(Step):
 class Round(Step):
     """Round the blocks of a gradient that several additions went to; the others are rounded."""
 
+    verb = "round"
     argument: int
+
+    def operands(self, plan):
+        return [("gradient", self.argument)]
 
     def bind(self, of):
         round_ = of.starting(of.bind(of.handle.tallied[self.argument].round))
@@ -323,7 +362,11 @@ class Round(Step):
 class AddUp(Step):
     """Add up partial sums of gradients, as many for each, in an order that is always the same."""
 
+    verb = "add up"
     arguments: tuple[int, ...]
+
+    def operands(self, plan):
+        return [("gradient", i) for i in self.arguments]
 
     def bind(self, of):
         total = of.total(self.arguments)
@@ -347,7 +390,11 @@ class AddUp(Step):
 class Split(Step):
     """Take apart the gradients of a tensor, and of the elements around it."""
 
+    verb = "split"
     argument: int
+
+    def operands(self, plan):
+        return [("gradient", self.argument)]
 
     def bind(self, of):
         i, place = self.argument, of.place("gradient", self.argument)
@@ -368,7 +415,11 @@ class Split(Step):
 class Convert(Step):
     """Make of a gradient's memory the gradient of a tensor, in its type."""
 
+    verb = "convert"
     argument: int
+
+    def operands(self, plan):
+        return [("gradient", self.argument)]
 
     def bind(self, of):
         i, place = self.argument, of.place("gradient", self.argument)
