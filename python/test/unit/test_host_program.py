@@ -10,17 +10,19 @@ import triton.language as tl
 from gradients import random_tensor
 from kernels import normalization
 from triton.backends.autodiff import autodiff, differentiable
-from triton_autodiff import host_steps
+from triton_autodiff import host_program, host_steps
+from triton_autodiff.host_program import lower_forward
 
 pytestmark = pytest.mark.usefixtures("needs_gradients")
 PAGE = Path(__file__).parents[3] / "docs" / "host-program.md"
 
 
 def described(kernel) -> str:
-    """The steps of a kernel's last backward."""
-    (state, _, execution), *_ = kernel._plans((), {})
+    """The steps of a kernel's last forward and backward."""
+    (state, plan, execution), *_ = kernel._plans((), {})
     backward = execution.used
-    return backward.program.described(backward.plan, state.spec.names)
+    steps = (*lower_forward(plan, execution.copied), *backward.program.steps)
+    return host_program.described(steps, backward.plan, state.spec.names)
 
 
 @pytest.fixture(scope="module")
@@ -59,5 +61,5 @@ def test_what_waits(device):
     y.sum().backward()
     lines = described(kernel).splitlines()
     assert [line for line in lines if "waits" in line] == [
-        "count        collatz_kernel_count (waits)"
+        "count          collatz_kernel_count (waits)"
     ]

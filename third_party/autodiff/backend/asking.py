@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from .backward import Handle, buffer_sizes
+from .backward import Handle
+from .binding import buffer_sizes
 from .errors import CheckError, PlanError
 from .expr import substitute
 from .facts import Facts

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from operator import itemgetter
-from typing import NamedTuple
 
 from .around import Around
-from .bounds import CheckedLaunch
-from .counting import Counting, Size
+from .binding import Binding
 from .dtypes import DTYPES
 from .errors import DoesNotFit
 from .executable import Executable
@@ -68,75 +64,18 @@ class Handle:
             del self._others[key]
 
 
-# The kinds of operands that have a place for each argument.
-_OF_ARGUMENTS = ("argument", "cotangent", "gradient", "rounded")
-
-
-class _Places:
-    """Where the operands of kernels are in `Registers`."""
-
-    def __init__(self, arguments: int, buffers: int, sizes: int):
-        self._starts = {kind: n * arguments for n, kind in enumerate(_OF_ARGUMENTS)}
-        self._starts["buffer"] = len(_OF_ARGUMENTS) * arguments
-        self._starts["size"] = self._starts["buffer"] + buffers
-        self.count = self._starts["size"] + sizes
-
-    def of(self, kind: str, index: int) -> int:
-        return self._starts[kind] + index
-
-    def picker(self, operands) -> Callable:
-        """Return a function that picks a kernel's operands from a list of values."""
-        indices = [self.of(*operand) for operand in operands if operand[0] in self._starts]
-        pick = itemgetter(*indices) if indices else None
-        # itemgetter returns a bare value for one index.
-        return (lambda values: (pick(values),)) if len(indices) == 1 else pick or (lambda _: ())
-
-
-def buffer_sizes(plan: Plan, facts: Facts) -> tuple:
-    """Return `(kind, dtype, size)` of each buffer of a plan."""
-    return tuple(
-        (b.kind, DTYPES[b.dtype], Size(b.size, facts, f"buffer {b.name!r} of {plan.kernel!r}"))
-        for b in plan.buffers
-    )
-
-
-def grid_of(kernel, facts: Facts) -> tuple[int, int, int]:
-    """Return the grid extents of a generated kernel."""
-    if kernel.grid is None:
-        return facts.grid
-    return tuple(facts.evaluate(e) for e in kernel.grid)
-
-
-class Bound(NamedTuple):
-    """A kernel of a backward at a launch: its grid, how to pick its operands, and its checks."""
-
-    executable: Executable
-    grid: tuple[int, int, int]
-    pick: Callable
-    checked: CheckedLaunch | None
-
-
-class Backward:
+class Backward(Binding):
     """The backward of one plan at launches that share their facts: a host program, bound to them.
 
     `executables` are its kernels; by default, those that suit the launch.
     """
 
     def __init__(self, handle: Handle, facts: Facts, spec, executables=None):
-        plan = handle.plan
-        self.handle = handle
-        self.plan = plan
-        self.facts, self.spec = facts, spec
-        self.device = facts.device
+        super().__init__(handle, facts, spec)
+        plan = self.plan
         self.cotangents = plan.cotangents()
-        self.buffers = buffer_sizes(plan, facts)
-        self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
-        self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
         own = [size for kind, _, size in self.buffers if kind != "saved"]
         self.counts_trips = any(size.is_counted for size in (*own, *self.sizes))
-        self.counting = None
-        if plan.counting is not None:
-            self.counting = Counting(plan, handle.counting, facts, spec)
         checks = any(kernel.accesses is not None for kernel in plan.kernels)
         arounds = (Around.of(g, plan, facts, spec, checks) for g in plan.gradients)
         self.around = {a.argument: a for a in arounds if a is not None}
@@ -148,7 +87,6 @@ class Backward:
         )
         self.sums = {g.argument: self._sum(g) for g in plan.gradients if g.partials is not None}
         self.pointers = tuple(sorted(plan.reread()))
-        self._places = _Places(len(plan.arguments), len(self.buffers), len(self.sizes))
         self.program = lower(plan, self.tallied, self.around, facts.tensors)
         if executables is None:
             executables = self._suited()
@@ -162,42 +100,18 @@ class Backward:
         return SumOfPartials(count, tensor.own.total, *layout)
 
     def _bind_program(self) -> None:
-        """Make functions of the steps; what they need beside kernels is noted here meanwhile."""
-        # Values of operands that are known now, by place; kernels; and sums of partial sums.
+        """Make functions of the steps."""
+        self._forget()
         self._is_compiled = False
-        self.constants: dict[int, int] = {}
-        self.sequence: list[Bound] = []
+        # What adds up partial sums.
         self.totals: list[Sums] = []
-        self._prepare, self._launch, self._finish = (
-            tuple(run for step in steps if (run := step.bind(self)) is not None)
-            for steps in self.program
-        )
-        self._rest = [
-            self.constants.get(n) for n in range(len(self.plan.arguments), self._places.count)
-        ]
-
-    def place(self, kind: str, index: int) -> int:
-        """Return where an operand is in `Registers`."""
-        return self._places.of(kind, index)
+        self._prepare, self._launch, self._finish = map(self.functions_of, self.program)
+        self._rest = self.known()
 
     def total(self, arguments) -> Sums:
         """Return what adds up partial sums of these arguments' gradients."""
         self.totals.append(Sums([self.sums[i] for i in arguments], self.device))
         return self.totals[-1]
-
-    def starting(self, bound: Bound) -> Callable:
-        """Return a function that launches a kernel on `Registers`."""
-        self.sequence.append(bound)
-        executable, grid, pick, checked = bound
-
-        def start(registers):
-            executable.launch(grid, pick(registers.values))
-
-        def start_checked(registers):
-            operands = pick(registers.values)
-            checked.launch(executable, grid, operands, registers.memory(), self.device)
-
-        return start if checked is None else start_checked
 
     def give_to(self, based) -> Backward:
         """Return this backward with gradients for the bases of these arguments.
@@ -208,13 +122,6 @@ class Backward:
             if around.argument not in based:
                 around.base = None
         return self
-
-    def bind(self, executable: Executable) -> Bound:
-        """Return how a kernel, or another variant of it, is launched."""
-        kernel = executable.kernel
-        pick = self._places.picker(kernel.operands)
-        checked = CheckedLaunch.of(kernel, self.spec, self.plan)
-        return Bound(executable, grid_of(kernel, self.facts), pick, checked)
 
     def _suited(self) -> list[Executable]:
         return [executable.suited(self.facts) for executable in self.handle.backward]
@@ -245,6 +152,9 @@ class Backward:
         """Return the arguments for which the range of their storage matters."""
         loose = {g.argument for g in self.plan.gradients if not g.stays_inside}
         return loose | self.cotangents
+
+    # The choice of a backward has needed the counts already.
+    count = None
 
     def count_trips(self, arguments, tensors):
         """Run the counting kernel and return the counters; None if no size depends on them."""

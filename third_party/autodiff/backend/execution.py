@@ -14,14 +14,13 @@ import torch
 
 from . import eager_flops, races, tuning
 from .around import Spill
-from .backward import Backward, grid_of
+from .backward import Backward
 from .blame import is_batch, refuse_batch
-from .bounds import OPERANDS, CheckedLaunch
 from .errors import ArgumentError, AutodiffError, RaceError
-from .executable import launch, load
 from .facts import Facts
+from .forward import Forward
 from .host_steps import BASE
-from .memory import Span, restore, shares_memory, snapshot, whole
+from .memory import Span, restore, shares_memory, whole
 from .spare import Spare, require_memory
 from .tapes import tape_bytes
 from .together import together
@@ -77,14 +76,7 @@ class Execution:
         self._judge_stores(plan, facts)
         if self.is_complete:
             self._check_history(plan if self.spare is None else self.spare.plan)
-        forward = plan.forward
-        self._forward = handle.forward
-        if forward is not None:
-            self._forward_grid = grid_of(forward, choice.facts)
-            self._forward_operands = [
-                operand for operand in forward.operands if operand[0] not in OPERANDS
-            ]
-            self._checked_forward = CheckedLaunch.of(forward, state.spec, plan)
+        self._forward = Forward(handle, choice.facts, state.spec, self.copied)
 
     def _check_history(self, plan):
         """Raise if an output's old contents have a history in autograd that would be cut off."""
@@ -184,12 +176,6 @@ class Execution:
         self.kept = tuple(i for i in kept if i not in overwritten)
         self.reread = (*self.kept, *self.copied)
         self.opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
-        saved = self.backward.saved
-        self._allocations = tuple((n, *self.backward.buffers[n][1:]) for n in saved)
-        has_sizes = plan.forward and any(kind == "size" for kind, _ in plan.forward.operands)
-        self._sizes = self.backward.sizes if has_sizes else ()
-        sizes = (*(size for _, _, size in self._allocations), *self._sizes)
-        self._counts_before = any(size.is_counted for size in sizes)
 
     @property
     def is_complete(self) -> bool:
@@ -212,10 +198,7 @@ class Execution:
         captures = is_cuda and torch.cuda.is_current_stream_capturing()
         # Deriving a plan may read memory, on this thread's stream.
         calls = [] if captures else [self._compile_ahead]
-        if self._forward is not None:
-            calls.append(self._forward.compile)
-        elif 0 not in self.facts.grid:
-            calls.append(partial(load, kernel))
+        calls.append(partial(self._forward.compile, kernel))
         together(calls)
         self._is_compiled = True
 
@@ -251,12 +234,7 @@ class Execution:
             self._compile(call.kernel)
         leaves = call.leaves
         ctx.set_materialize_grads(False)
-        copies = [snapshot(leaves[i]) for i in self.copied] if self.copied else ()
-        buffers = ()
-        if self._forward is None:
-            launch(call.kernel, call.grid, call.values)
-        else:
-            buffers = self._launch_forward(leaves)
+        made = self._forward.run(call)
         for j in self._bumped:
             if not leaves[j].is_inference():
                 torch.autograd.graph.increment_version(leaves[j])
@@ -264,20 +242,16 @@ class Execution:
         if dirty:
             ctx.mark_dirty(*dirty)
         aliases = {j: leaves[j].detach() for j in self.views} if self.views else {}
-        kept = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
+        saved = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
+        saved += made
         surrounded, shapes = self._surrounded, self._saved_shapes
         if saves_by_hooks(True):
             surrounded = surrounded | self._read_around(leaves, call.grid)
             shapes = self.saved_shapes(surrounded)
         if surrounded:
-            kept, copies = (
-                [
-                    whole(t, surrounded[i]) if i in surrounded else t
-                    for i, t in zip(of, tensors, strict=True)
-                ]
-                for of, tensors in ((self.kept, kept), (self.copied, copies))
-            )
-        saved = (*kept, *copies, *buffers)
+            for place, i in enumerate(self.reread):
+                if i in surrounded:
+                    saved[place] = whole(saved[place], surrounded[i])
         ctx.save_for_backward(*saved)
         ctx.execution = self
         ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
@@ -289,29 +263,9 @@ class Execution:
         ctx.held = self.spare.hold(leaves) if self.spare else ()
         ctx.surrounded = surrounded
         ctx.addresses = [tensor.data_ptr() for tensor in saved]
+        buffers = saved[len(self.reread) :]
         ctx.shapes = [*shapes, *(buffer.shape for buffer in buffers)] if buffers else shapes
         return (*dirty, *aliases.values())
-
-    def _launch_forward(self, leaves) -> list[torch.Tensor]:
-        """Launch the forward that leaves something to the backward; returns what it leaves."""
-        device = self.facts.device
-        counts = None
-        if self._counts_before:
-            counts = self.backward.counting.run(leaves, _tensors(leaves))
-        buffers = [
-            torch.empty(size.get(counts), dtype=dtype, device=device)
-            for _, dtype, size in self._allocations
-        ]
-        by_index = dict(zip(self.backward.saved, buffers, strict=True))
-        by_size = [size.get(counts) for size in self._sizes]
-        pool = {"argument": leaves, "buffer": by_index, "size": by_size}
-        args = [pool[kind][index] for kind, index in self._forward_operands]
-        if self._checked_forward is None:
-            self._forward.launch(self._forward_grid, args)
-        else:
-            tensors = [*_tensors(leaves), *buffers]
-            self._checked_forward.launch(self._forward, self._forward_grid, args, tensors, device)
-        return buffers
 
     def run_backward(self, ctx, saved, grads):
         """Run the backward kernels on saved tensors; returns one gradient (or None) per slot."""
@@ -426,7 +380,7 @@ class Execution:
         names = [f"argument {self.state.spec.names[i]!r}" for i in tensors]
         names += ["what the forward saved"] * (len(shapes) - len(names))
         types = [facts.dtype for facts in tensors.values()]
-        types += [dtype for _, dtype, _ in self._allocations]
+        types += [self.backward.buffers[n][1] for n in self.backward.saved]
         for name, tensor, shape in zip(names, saved, shapes, strict=True):
             if tensor.shape != shape:
                 raise ArgumentError(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from .dtypes import DTYPES
 from .export_arguments import operands_of
 from .export_launch import ExportedLaunch, Printed, stem
-from .expr import used_counters
 from .expr_source import Text, simplified
+from .host_program import lower_forward
 from .python_text import call, laid_out, paragraph, targets, tuple_of
 
 
@@ -91,11 +90,12 @@ class Node:
         """Return pairs of names: in the forward, and in the backward after it was saved."""
         execution, names = self.of.execution, self.of.variables
         kept = [(names[i], names[i]) for i in execution.kept]
-        kept += [(self._copies[i], names[i]) for i in execution.copied]
+        kept += [(self.copies[i], names[i]) for i in execution.copied]
         return kept + [(self.operand("buffer", n),) * 2 for n in self.of.backward.saved]
 
     @cached_property
-    def _copies(self) -> dict[int, str]:
+    def copies(self) -> dict[int, str]:
+        """The names of what arguments held before the launch."""
         return {
             i: self.of.names.give(f"{self.of.variables[i]}_before")
             for i in self.of.execution.copied
@@ -109,31 +109,10 @@ class Node:
             call("def forward(", [self.of.ctx, *untouched, *names], "):", 4),
             '        """Launch the kernel, and keep what the backward reads."""',
         ]
-        for i in execution.copied:
-            lines.append(f"        {self._copies[i]} = {self.of.call('snapshot')}({names[i]})")
-        text = self.of.text(self.of.programs, False)
-        device = f"{names[plan.outputs[0]]}.device"
-        sizes = [plan.buffers[n].size for n in self.of.backward.saved]
-        if plan.forward is not None:
-            sizes += [plan.sizes[i] for kind, i in plan.forward.operands if kind == "size"]
-        lines += self.counted(sizes, device)
-        for n in self.of.backward.saved:
-            buffer = plan.buffers[n]
-            arguments = [text.of(buffer.size), f"dtype={DTYPES[buffer.dtype]}", f"device={device}"]
-            name = self.operand("buffer", n)
-            lines.append(call(f"{name} = torch.empty(", arguments, indent=8))
-        if plan.forward is None:
-            taken = [name for _, name in operands_of(self.of)]
-            lines.append(self._printed.launch(self.of.grid, taken, 8))
-        else:
-            operands = []
-            for kind, index in plan.forward.operands:
-                if kind == "size":
-                    operands.append(text.of(plan.sizes[index]))
-                else:
-                    operands.append(self.operand(kind, index))
-            grid = self._grid_of(plan.forward, text, lines, 8)
-            lines.append(self._printed.launch(grid, operands, 8))
+        self.text = self.of.text(self.of.programs, False)
+        self.device = f"{names[plan.outputs[0]]}.device"
+        for step in lower_forward(plan, execution.copied):
+            lines += step.write(self)
         floats = [names[j] for j in self.of.returned]
         changed = [names[j] for j in plan.outputs if j not in self.of.returned]
         if execution.views:
@@ -157,25 +136,18 @@ class Node:
         lines.append(f"        return {', '.join(floats)}")
         return lines
 
-    def counted(self, sizes, device: str) -> list[str]:
-        """Return the lines that run the counting kernel, if sizes depend on it.
-
-        Each counter is the largest trip count of any program.
-        """
-        if not any(used_counters(size) for size in sizes):
-            return []
-        counts, counting = self.of.counts, self.of.counting
-        number = str(max(self.of.plan.counters()) + 1)
-        arguments = [number, "dtype=torch.int32", f"device={device}"]
+    def launch_forward(self) -> list[str]:
+        """Return the lines that launch the forward."""
+        plan, lines = self.of.plan, []
+        if plan.forward is None:
+            taken = [name for _, name in operands_of(self.of)]
+            return [self._printed.launch(self.of.grid, taken, 8)]
         operands = [
-            counts if kind == "counters" else self.operand(kind, index)
-            for kind, index in counting.kernel.operands
+            self.text.of(plan.sizes[n]) if kind == "size" else self.operand(kind, n)
+            for kind, n in plan.forward.operands
         ]
-        return [
-            call(f"{counts} = torch.zeros(", arguments, indent=8),
-            self._kernels[counting].launch(self.of.programs, operands, 8),
-            f"        {counts} = {counts}.tolist()",
-        ]
+        grid = self._grid_of(plan.forward, self.text, lines, 8)
+        return [*lines, self._printed.launch(grid, operands, 8)]
 
     def _grid_of(self, kernel, text: Text, lines: list[str], indent: int) -> str:
         """Return the grid of a kernel; a computed one gets a name."""
@@ -211,6 +183,8 @@ class Node:
     def _computed(self) -> list[str]:
         """Return the lines of the backward that use what was saved."""
         self.text = self.of.text(self.of.programs, True)
+        gradients = self.of.plan.gradients
+        self.device = f"{self.of.layouts[gradients[0].argument]}.device" if gradients else ""
         names = self.of.variables
         lines = []
         for i in self.of.execution.kept:
@@ -241,13 +215,11 @@ class Node:
         """Return the lines that launch a kernel of the backward."""
         lines: list[str] = []
         grid = self._grid_of(executable.kernel, self.text, lines, indent)
-        operands = [self.operand(kind, index) for kind, index in executable.kernel.operands]
+        operands = [
+            self.of.counts if kind == "counters" else self.operand(kind, index)
+            for kind, index in executable.kernel.operands
+        ]
         return [*lines, self._kernels[executable].launch(grid, operands, indent)]
-
-    @property
-    def device(self) -> str:
-        """The device of the gradients, as Python."""
-        return f"{self.of.layouts[self.of.plan.gradients[0].argument]}.device"
 
     def _returned(self) -> list[str]:
         """Return the line that returns the gradients."""

@@ -23,7 +23,7 @@ from torch.utils.flop_counter import register_flop_formula
 from .ambient import undrawn
 from .api import Preview
 from .arithmetic import divided
-from .backward import grid_of
+from .binding import grid_of
 from .errors import AutodiffError, CheckError
 from .runtime import recording_history
 from .state import KernelState

@@ -14,7 +14,8 @@ from typing import ClassVar
 import torch
 
 from .dtypes import DTYPES
-from .memory import allocating, gradient_of, is_non_overlapping, laying_out
+from .executable import launch
+from .memory import allocating, gradient_of, is_non_overlapping, laying_out, snapshot
 from .python_text import call, targets
 
 # The key of a base's gradient is (BASE, argument).
@@ -25,11 +26,12 @@ class Registers:
     """What the steps of one run read and write.
 
     `values` are the kernels' operands, numbers and addresses; `tensors` has the memory behind those
-    that the run made. `given` are other tensors that kernels read, `upstream` the gradients that
-    arrived, `counts` the trip counts of loops. Steps leave the results in `gradients`.
+    that the run made. `given` has other tensors that kernels read, `upstream` the gradients that
+    arrived, `counts` the trip counts of loops, `call` the launch of the user's own kernel. Steps
+    leave the results in `gradients`.
     """
 
-    __slots__ = ("values", "tensors", "given", "upstream", "counts", "gradients")
+    __slots__ = ("values", "tensors", "given", "upstream", "counts", "call", "gradients")
 
     def __init__(self, values, given, upstream, counts):
         self.values, self.tensors = values, [None] * len(values)
@@ -38,7 +40,7 @@ class Registers:
 
     def memory(self) -> list[torch.Tensor]:
         """Return all memory that kernels may access."""
-        return [*self.given, *(tensor for tensor in self.tensors if tensor is not None)]
+        return [t for t in (*self.given, *self.tensors) if isinstance(t, torch.Tensor)]
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,29 @@ class LayOut(Step):
 
 
 @dataclass(frozen=True)
+class Copy(Step):
+    """Copy an argument that the kernel may change, and whose old contents the backward reads."""
+
+    verb = "copy"
+    argument: int
+
+    def operands(self, plan):
+        return [("argument", self.argument)]
+
+    def bind(self, of):
+        i, place = self.argument, of.place("before", self.argument)
+
+        def run(registers):
+            registers.tensors[place] = snapshot(registers.values[i])
+
+        return run
+
+    def write(self, node) -> list[str]:
+        name, copy = node.of.variables[self.argument], node.copies[self.argument]
+        return [f"        {copy} = {node.of.call('snapshot')}({name})"]
+
+
+@dataclass(frozen=True)
 class Count(Step):
     """Run the kernel that counts how often loops run, and read what it has found."""
 
@@ -106,13 +131,16 @@ class Count(Step):
         return [("kernel", plan.counting.name)]
 
     def bind(self, of):
-        # The choice of a backward needed them already: see `tapes`.
-        return None
+        return of.count
 
     def write(self, node) -> list[str]:
-        plan = node.of.plan
-        own = [buffer.size for buffer in plan.buffers if buffer.kind != "saved"]
-        return node.counted([*own, *plan.sizes], node.device)
+        of, counts = node.of, node.of.counts
+        arguments = [str(max(of.plan.counters()) + 1), "dtype=torch.int32", f"device={node.device}"]
+        return [
+            call(f"{counts} = torch.zeros(", arguments, indent=8),
+            *node.launch(of.counting, 8),
+            f"        {counts} = {counts}.tolist()",
+        ]
 
 
 @dataclass(frozen=True)
@@ -264,6 +292,24 @@ class MakeGradient(Step):
             zero = f"{node.is_tallied(i)} == 0" if i in of.tallied else str(is_zero)
             made = call(f"{like}.room(", [dtype, of.span_of(i), zero, *content])
         return [f"        {name} = {made}"]
+
+
+@dataclass(frozen=True)
+class LaunchForward(Step):
+    """Launch the user's kernel, or in its place the one that leaves something to the backward."""
+
+    verb = "launch forward"
+
+    def operands(self, plan):
+        return [("kernel", plan.kernel if plan.forward is None else plan.forward.name)]
+
+    def bind(self, of):
+        if of.handle.forward is None:
+            return lambda registers: launch(*registers.call)
+        return of.starting(of.bind(of.handle.forward))
+
+    def write(self, node) -> list[str]:
+        return node.launch_forward()
 
 
 @dataclass(frozen=True)
