@@ -219,7 +219,6 @@ class FactKey:
             for b in pointers[n + 1 :]
             if a in written or b in written
         )
-        self._extents: dict = {}
         self.accesses = Accesses(accesses)
 
     def covers(self, scalars, spanned, based) -> bool:
@@ -276,12 +275,10 @@ class FactKey:
             if type(layout) is not tuple:
                 continue
             t = leaves[i]
-            size = self._extents.get((i, layout))
-            if size is None:
+            if t.is_contiguous():
+                size = t.nbytes
+            else:
                 size = extent(layout[0], layout[1]) * t.element_size()
-                if len(self._extents) > 4096:
-                    self._extents.clear()
-                self._extents[(i, layout)] = size
             start = t.data_ptr()
             ranges[i] = (start, start + size)
         found, beside = [], []

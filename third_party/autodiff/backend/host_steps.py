@@ -16,6 +16,7 @@ import torch
 from .dtypes import DTYPES
 from .executable import launch
 from .memory import allocating, gradient_of, is_non_overlapping, laying_out, snapshot
+from .plan import Plan
 from .python_text import call, targets
 
 # The key of a base's gradient is (BASE, argument).
@@ -45,41 +46,39 @@ class Registers:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that the host does.
+    """One thing that the host does: to the operand of a `kind` that has the `index`.
 
     A step that `waits` needs a result of the device, so that no CUDA graph can record it.
     """
 
+    index: object = None
     verb: ClassVar[str]
+    kind: ClassVar[str]
     waits: ClassVar[bool] = False
 
-    def operands(self, plan) -> list[tuple[str, object]]:
-        """Return what it makes or launches: a kind and an index, or a name."""
-        raise NotImplementedError
+    def operands(self, plan: Plan) -> list[tuple[str, object]]:
+        """Return what it is about, as pairs of a kind and an index; kernels are called by names."""
+        return [(self.kind, self.index)]
 
     def bind(self, of):
-        """Return a function of `Registers` for the launches of a `Backward`; None if nothing is
-        left to do in a run.
+        """Return a function of `Registers` for the launches of a `Binding`; None if nothing is left
+        to do in a run.
         """
         raise NotImplementedError
 
     def write(self, node) -> list[str]:
-        """Return the lines of an exported backward."""
+        """Return the lines of an exported forward or backward."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class LayOut(Step):
     """Give the gradient of an output the output's addressing. One that did not come is zero."""
 
     verb = "lay out"
-    output: int
-
-    def operands(self, plan):
-        return [("cotangent", self.output)]
+    kind = "cotangent"
 
     def bind(self, of):
-        j, place = self.output, of.place("cotangent", self.output)
+        j, place = self.index, of.place("cotangent", self.index)
         t = of.facts.tensors[j]
         lay = laying_out(t.shape, t.strides, t.dtype, t.span, of.device)
 
@@ -91,24 +90,20 @@ class LayOut(Step):
         return run
 
     def write(self, node) -> list[str]:
-        if self.output not in node.of.returned:
+        if self.index not in node.of.returned:
             return []
-        name = node.operand("cotangent", self.output)
-        return [f"        {name} = {node.of.layouts[self.output]}.upstream({name})"]
+        name = node.operand("cotangent", self.index)
+        return [f"        {name} = {node.of.layouts[self.index]}.upstream({name})"]
 
 
-@dataclass(frozen=True)
 class Copy(Step):
     """Copy an argument that the kernel may change, and whose old contents the backward reads."""
 
     verb = "copy"
-    argument: int
-
-    def operands(self, plan):
-        return [("argument", self.argument)]
+    kind = "argument"
 
     def bind(self, of):
-        i, place = self.argument, of.place("before", self.argument)
+        i, place = self.index, of.place("before", self.index)
 
         def run(registers):
             registers.tensors[place] = snapshot(registers.values[i])
@@ -116,11 +111,10 @@ class Copy(Step):
         return run
 
     def write(self, node) -> list[str]:
-        name, copy = node.of.variables[self.argument], node.copies[self.argument]
+        name, copy = node.of.variables[self.index], node.copies[self.index]
         return [f"        {copy} = {node.of.call('snapshot')}({name})"]
 
 
-@dataclass(frozen=True)
 class Count(Step):
     """Run the kernel that counts how often loops run, and read what it has found."""
 
@@ -143,18 +137,14 @@ class Count(Step):
         ]
 
 
-@dataclass(frozen=True)
 class Evaluate(Step):
     """Compute a number that kernels take."""
 
     verb = "evaluate"
-    number: int
-
-    def operands(self, plan):
-        return [("size", self.number)]
+    kind = "size"
 
     def bind(self, of):
-        size, place = of.sizes[self.number], of.place("size", self.number)
+        size, place = of.sizes[self.index], of.place("size", self.index)
         if not size.is_counted:
             of.constants[place] = size.get(None)
             return None
@@ -165,8 +155,8 @@ class Evaluate(Step):
         return run
 
     def write(self, node) -> list[str]:
-        size = node.of.plan.sizes[self.number]
-        name = node.operands.get(("size", self.number))
+        size = node.of.plan.sizes[self.index]
+        name = node.operands.get(("size", self.index))
         if name is None:
             return []
         line = f"        {name} = {node.text.of(size)}"
@@ -174,19 +164,15 @@ class Evaluate(Step):
         return [line]
 
 
-@dataclass(frozen=True)
 class Allocate(Step):
     """Make a buffer, of zeros if it is a tally."""
 
     verb = "allocate"
-    buffer: int
-
-    def operands(self, plan):
-        return [("buffer", self.buffer)]
+    kind = "buffer"
 
     def bind(self, of):
-        place, device = of.place("buffer", self.buffer), of.device
-        kind, dtype, size = of.buffers[self.buffer]
+        place, device = of.place("buffer", self.index), of.device
+        kind, dtype, size = of.buffers[self.index]
         make = torch.zeros if kind == "tally" else torch.empty
 
         def run(registers):
@@ -197,29 +183,25 @@ class Allocate(Step):
         return run
 
     def write(self, node) -> list[str]:
-        buffer = node.of.plan.buffers[self.buffer]
+        buffer = node.of.plan.buffers[self.index]
         make = "zeros" if buffer.kind == "tally" else "empty"
         size = node.text.of(buffer.size)
         arguments = [size, f"dtype={DTYPES[buffer.dtype]}", f"device={node.device}"]
-        name = node.operand("buffer", self.buffer)
+        name = node.operand("buffer", self.index)
         return [call(f"{name} = torch.{make}(", arguments, indent=8)]
 
 
-@dataclass(frozen=True)
 class Stand(Step):
     """Make memory for a rounded gradient that is none in this run: kernels take an address."""
 
     verb = "stand in for"
-    argument: int
-
-    def operands(self, plan):
-        return [("rounded", self.argument)]
+    kind = "rounded"
 
     def bind(self, of):
-        if self.argument in of.tallied:
+        if self.index in of.tallied:
             return None
-        place, device = of.place("rounded", self.argument), of.device
-        dtype = of.facts.tensors[self.argument].dtype
+        place, device = of.place("rounded", self.index), of.device
+        dtype = of.facts.tensors[self.index].dtype
 
         def run(registers):
             registers.tensors[place] = memory = torch.empty(1, dtype=dtype, device=device)
@@ -228,25 +210,21 @@ class Stand(Step):
         return run
 
     def write(self, node) -> list[str]:
-        name, result = node.operand("rounded", self.argument), node.of.result(self.argument)
+        name, result = node.operand("rounded", self.index), node.of.result(self.index)
         arguments = ["1", f"dtype={result}", f"device={node.device}"]
         return [call(f"{name} = torch.empty(", arguments, indent=8)]
 
 
-@dataclass(frozen=True)
 class MakeGradient(Step):
     """Make the memory of a gradient, or of its partial sums, with what it holds at first: nothing,
     zeros, or the gradient of an output that the kernel changes in place.
     """
 
     verb = "make"
-    argument: int
-
-    def operands(self, plan):
-        return [("gradient", self.argument)]
+    kind = "gradient"
 
     def bind(self, of):
-        i, place, device = self.argument, of.place("gradient", self.argument), of.device
+        i, place, device = self.index, of.place("gradient", self.index), of.device
         gradient, tensor = of.gradients[i], of.facts.tensors[i]
         shape, strides, dtype = tensor.shape, tensor.strides, DTYPES[gradient.dtype]
         if gradient.partials is not None:
@@ -269,12 +247,12 @@ class MakeGradient(Step):
 
     def _is_zero(self, of) -> bool:
         """Elements that may not be written, and those around the tensor, have gradient zero."""
-        gradient = of.gradients[self.argument]
-        is_whole = gradient.fills_tensor and self.argument not in of.around
+        gradient = of.gradients[self.index]
+        is_whole = gradient.fills_tensor and self.index not in of.around
         return gradient.init == "zero" or not is_whole
 
     def write(self, node) -> list[str]:
-        i, of = self.argument, node.of
+        i, of = self.index, node.of
         gradient = of.backward.gradients[i]
         like, name, dtype = of.layouts[i], node.operand("gradient", i), str(DTYPES[gradient.dtype])
         content, is_zero = [], self._is_zero(of.backward)
@@ -294,7 +272,6 @@ class MakeGradient(Step):
         return [f"        {name} = {made}"]
 
 
-@dataclass(frozen=True)
 class LaunchForward(Step):
     """Launch the user's kernel, or in its place the one that leaves something to the backward."""
 
@@ -312,21 +289,19 @@ class LaunchForward(Step):
         return node.launch_forward()
 
 
-@dataclass(frozen=True)
 class Launch(Step):
     """Launch a backward kernel: the first of its variants that suits the launch."""
 
     verb = "launch"
-    kernel: int
 
     def operands(self, plan):
-        return [("kernel", plan.backward[self.kernel].name)]
+        return [("kernel", plan.backward[self.index].name)]
 
     def bind(self, of):
-        return of.starting(of.launches[self.kernel])
+        return of.starting(of.launches[self.index])
 
     def write(self, node) -> list[str]:
-        lines, variants = [], node.of.steps[self.kernel]
+        lines, variants = [], node.of.steps[self.index]
         for place, executable in enumerate(variants):
             if place + 1 < len(variants):
                 word = "elif" if place else "if"
@@ -337,18 +312,14 @@ class Launch(Step):
         return lines
 
 
-@dataclass(frozen=True)
 class Tally(Step):
     """Count what is added to each block of a gradient, and clear those with several additions."""
 
     verb = "tally"
-    argument: int
-
-    def operands(self, plan):
-        return [("gradient", self.argument)]
+    kind = "gradient"
 
     def bind(self, of):
-        i, place, device = self.argument, of.place("rounded", self.argument), of.device
+        i, place, device = self.index, of.place("rounded", self.index), of.device
         tensor, span = of.facts.tensors[i], of.facts.span(i)
         tallied = of.handle.tallied[i]
         make = allocating(tensor.shape, tensor.strides, span, tensor.dtype, device, True)
@@ -364,7 +335,7 @@ class Tally(Step):
         return run
 
     def write(self, node) -> list[str]:
-        i, of = self.argument, node.of
+        i, of = self.index, node.of
         made = call(f"{of.layouts[i]}.room(", [str(of.result(i)), of.span_of(i), "True"])
         return [
             f"        if {node.is_tallied(i)}:",
@@ -374,19 +345,15 @@ class Tally(Step):
         ]
 
 
-@dataclass(frozen=True)
 class Round(Step):
     """Round the blocks of a gradient that several additions went to; the others are rounded."""
 
     verb = "round"
-    argument: int
-
-    def operands(self, plan):
-        return [("gradient", self.argument)]
+    kind = "gradient"
 
     def bind(self, of):
-        round_ = of.starting(of.bind(of.handle.tallied[self.argument].round))
-        rounded, place = (of.place(kind, self.argument) for kind in ("rounded", "gradient"))
+        round_ = of.starting(of.bind(of.handle.tallied[self.index].round))
+        rounded, place = (of.place(kind, self.index) for kind in ("rounded", "gradient"))
 
         def run(registers):
             round_(registers)
@@ -395,7 +362,7 @@ class Round(Step):
         return run
 
     def write(self, node) -> list[str]:
-        i = self.argument
+        i = self.index
         names = node.operand("gradient", i), node.operand("rounded", i)
         return [
             f"        if {node.is_tallied(i)}:",
@@ -404,19 +371,17 @@ class Round(Step):
         ]
 
 
-@dataclass(frozen=True)
 class AddUp(Step):
     """Add up partial sums of gradients, as many for each, in an order that is always the same."""
 
     verb = "add up"
-    arguments: tuple[int, ...]
 
     def operands(self, plan):
-        return [("gradient", i) for i in self.arguments]
+        return [("gradient", i) for i in self.index]
 
     def bind(self, of):
-        total = of.total(self.arguments)
-        places = [(i, of.place("gradient", i)) for i in self.arguments]
+        total = of.total(self.index)
+        places = [(i, of.place("gradient", i)) for i in self.index]
 
         def run(registers):
             gradients = total.run([registers.tensors[place] for _, place in places])
@@ -425,25 +390,21 @@ class AddUp(Step):
         return run
 
     def write(self, node) -> list[str]:
-        names = [node.operand("gradient", i) for i in self.arguments]
-        likes = ", ".join(node.of.layouts[i] for i in self.arguments)
+        names = [node.operand("gradient", i) for i in self.index]
+        likes = ", ".join(node.of.layouts[i] for i in self.index)
         made = f"{node.of.call('added_up')}([{likes}], [{', '.join(names)}])"
-        node.results |= dict(zip(self.arguments, names, strict=True))
+        node.results |= dict(zip(self.index, names, strict=True))
         return [f"        {targets(names)} = {made}"]
 
 
-@dataclass(frozen=True)
 class Split(Step):
     """Take apart the gradients of a tensor, and of the elements around it."""
 
     verb = "split"
-    argument: int
-
-    def operands(self, plan):
-        return [("gradient", self.argument)]
+    kind = "gradient"
 
     def bind(self, of):
-        i, place = self.argument, of.place("gradient", self.argument)
+        i, place = self.index, of.place("gradient", self.index)
         around = of.around[i]
 
         def run(registers):
@@ -457,18 +418,14 @@ class Split(Step):
         return []
 
 
-@dataclass(frozen=True)
 class Convert(Step):
     """Make of a gradient's memory the gradient of a tensor, in its type."""
 
     verb = "convert"
-    argument: int
-
-    def operands(self, plan):
-        return [("gradient", self.argument)]
+    kind = "gradient"
 
     def bind(self, of):
-        i, place = self.argument, of.place("gradient", self.argument)
+        i, place = self.index, of.place("gradient", self.index)
         tensor = of.facts.tensors[i]
         is_rounded = i in of.tallied or DTYPES[of.gradients[i].dtype] == tensor.dtype
         is_plain = is_rounded and is_non_overlapping(tensor.shape, tensor.strides)
@@ -480,7 +437,7 @@ class Convert(Step):
         return run
 
     def write(self, node) -> list[str]:
-        i, of = self.argument, node.of
+        i, of = self.index, node.of
         name = node.operand("gradient", i)
         # It may be a part of its memory.
         value = f"{of.layouts[i]}.view_of({name})" if i in of.loose else name
