@@ -122,7 +122,7 @@ def test_float8_is_left_to_torch(device):
     assert torch.equal(found.float(), memory.sum(0).to(torch.float8_e5m2).float())
 
 
-def test_backward_uses_it(device, on_gpu, monkeypatch):
+def test_backward_uses_it(device, on_gpu, monkeypatch, fresh):
     """The weights' gradients of a norm come from the kernel, and are right."""
     from triton.backends.autodiff import autodiff, backward
 
