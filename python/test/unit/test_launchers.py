@@ -146,14 +146,12 @@ def test_of_sums(code, monkeypatch):
     monkeypatch.setattr(partials, "add_up", add_up)
     monkeypatch.setattr(partials, "load", lambda kernel: None)
     layout = ((300,), (1,), torch.float32, torch.float16)
-    finish = partials.Finish(
-        {i: partials.SumOfPartials(17, 300, *layout) for i in range(2)}, torch.device("cuda")
-    )
-    (launch,) = finish.kernels
-    launch.compile()
-    kernel = launch.compiled
-    launch.compile()
-    assert launch.compiled is kernel and len(code) == 1
+    sums = [partials.SumOfPartials(17, 300, *layout) for _ in range(2)]
+    total = partials.Sums(sums, torch.device("cuda"))
+    total.compile()
+    kernel = total.compiled
+    total.compile()
+    assert total.compiled is kernel and len(code) == 1
     nvidia.CudaLauncher(kernel.src, kernel.metadata)
     ahead, needed = code
     assert ahead == needed
