@@ -1322,12 +1322,15 @@ class _Layout(NamedTuple):
         Raises if the kernel may read `around` it, in its storage, and a hook has kept only the
         tensor.
         """
-        is_as_before = kept.dtype == self.dtype and _storage_span(kept) == self.span
-        if is_as_before and _same_strides(self.shape, kept.stride(), self.strides):
+        held, (lead, total) = _storage_span(kept), self.span
+        # A copy may have something in front of it, so that it is aligned.
+        has_surroundings = 0 <= held.lead - lead == held.total - total < _ALIGNMENT
+        is_alike = _same_strides(self.shape, kept.stride(), self.strides)
+        if has_surroundings and is_alike and kept.dtype == self.dtype:
             return kept
         is_whole = self.span == _Span(0, self.size)
         _require(is_whole or not around, "a hook on saved tensors keeps what is around a tensor")
-        return _restore(kept, self.strides, self.span)
+        return _restore(kept.to(self.dtype), self.strides, self.span)
 
 
 def _require_whole(name: str, like: _Layout) -> None:

@@ -247,3 +247,33 @@ def test_exported_modules_read_around_parts(device, tmp_path, before):
         y = function(base, w, before)
     with pytest.raises(AssertionError, match="keeps what is around a tensor"):
         y.sum().backward()
+
+
+@triton.jit
+def rows_in_place_kernel(x_ptr, w_ptr, stride, N: tl.constexpr):
+    row, i = tl.program_id(0) * stride, tl.arange(0, N)
+    x = tl.load(x_ptr + row + i)
+    tl.store(x_ptr + row + i, tl.load(w_ptr + i) * tl.sin(x))
+
+
+def rows_in_place(kernel, x, w):
+    kernel[(len(x),)](x, w, x.stride(0), N=N)
+    return x
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("first", [0, 3])
+def test_hooks_on_rows_that_are_overwritten(device, tmp_path, copy, first):
+    """A copy of what was overwritten has gaps; a hook's copy of that has none."""
+    op = autodiff(rows_in_place_kernel, rows_in_place)
+    base, w = torch.randn(4, 2 * N, device=device), random_tensor(N, device=device)
+
+    def part():
+        return (base.clone().requires_grad_() * 1)[:, first:][:, :N]
+
+    module = module_at(op.export(tmp_path / "rows.py", part(), w)).rows_in_place
+    right = torch.sin(base[:, first:][:, :N]).sum(0)
+    for function in (op, module):
+        with saved_tensors_hooks(copy, lambda t: t):
+            y = function(part(), w)
+        close(torch.autograd.grad(y.sum(), w), (right,))

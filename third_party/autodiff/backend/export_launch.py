@@ -210,7 +210,7 @@ class ExportedLaunch:
     def read_around(self) -> set[int]:
         """The parts of larger tensors that the exported launch may read around."""
         facts = self.execution.facts
-        tensors = ((i, facts.tensors[i]) for i in self.execution.kept)
+        tensors = ((i, facts.tensors[i]) for i in self.execution.reread)
         parts = {i: tensor.own.total for i, tensor in tensors if not tensor.is_whole}
         return {i for i, size in parts.items() if not self._stays_inside(i, size, facts)}
 
@@ -277,7 +277,7 @@ class ExportedLaunch:
         launch = self.plan.launch
         checks = (*self.plan.checks, *(launch.checks if launch is not None else ()))
         needed |= {check.argument for check in checks} | self.without_influence
-        return sorted(needed | self._seen_by_sizes | {*self.execution.kept})
+        return sorted(needed | self._seen_by_sizes | {*self.execution.reread})
 
     @cached_property
     def _seen_by_sizes(self) -> set[int]:

@@ -187,7 +187,7 @@ class Node:
         self.device = f"{self.of.layouts[gradients[0].argument]}.device" if gradients else ""
         names = self.of.variables
         lines = []
-        for i in self.of.execution.kept:
+        for i in self.of.execution.reread:
             if i in self.of.backward.pointers:
                 more = ["around=True"] if i in self.of.read_around else []
                 made = call(f"{self.of.layouts[i]}.restored(", [names[i], *more])

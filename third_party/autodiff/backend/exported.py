@@ -16,6 +16,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from .accesses import in_one_storage
 from .coverage import GAPS, cover, is_within, length_of, merge, repeat, spelled
 from .memory import (
+    ALIGNMENT,
     Span,
     allocate,
     extent,
@@ -366,12 +367,15 @@ class Layout(NamedTuple):
         Raises if the kernel may read `around` it, in its storage, and a hook has kept only the
         tensor.
         """
-        is_as_before = kept.dtype == self.dtype and storage_span(kept) == self.span
-        if is_as_before and same_strides(self.shape, kept.stride(), self.strides):
+        held, (lead, total) = storage_span(kept), self.span
+        # A copy may have something in front of it, so that it is aligned.
+        has_surroundings = 0 <= held.lead - lead == held.total - total < ALIGNMENT
+        is_alike = same_strides(self.shape, kept.stride(), self.strides)
+        if has_surroundings and is_alike and kept.dtype == self.dtype:
             return kept
         is_whole = self.span == Span(0, self.size)
         require(is_whole or not around, "a hook on saved tensors keeps what is around a tensor")
-        return restore(kept, self.strides, self.span)
+        return restore(kept.to(self.dtype), self.strides, self.span)
 
 
 def added_up(layouts, partials) -> list[torch.Tensor]:

@@ -237,8 +237,8 @@ Json mlir::autodiff::toJSON(Attribute attribute) {
   return llvm::TypeSwitch<Attribute, Json>(attribute)
       .Case<ArrayAttr, StringAttr, ExprAttr, DigitAttr, DimensionAttr,
             LimitAttr, ConstraintAttr, CheckAttr, ReachAttr, BufferAttr,
-            GradientAttr, LaunchAttr, StoredAttr, AccessedAttr, LiveAttr, NextAttr>(
-          [](auto known) { return write(known); });
+            GradientAttr, LaunchAttr, StoredAttr, AccessedAttr, LiveAttr,
+            NextAttr>([](auto known) { return write(known); });
 }
 
 Json mlir::autodiff::toJSON(MLIRContext *context, const ScalarExpr &number) {
