@@ -23,9 +23,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from .differences import Check, Verdict, gradients_of
 from .points import Tensors
 
-# What a graph may refuse, in PyTorch's words around ours.
-NO_GRAPH = re.compile(
+# What a graph, or a module, may refuse; PyTorch's words may be around ours.
+REFUSED = re.compile(
     r"no graph can hold this launch|in a larger storage, and the kernel reads around"
+    r"|a hook on saved tensors keeps what is around"
 )
 # The elements around a tensor that a program may read.
 ROOM = 4096
@@ -39,6 +40,22 @@ def exported(check: Check, folder: Path) -> Callable:
     leaves = {n: x.clone().requires_grad_(n in wanted) for n, x in check.inputs.values.items()}
     path = check.op.export(folder / "exported.py", *leaves.values())
     return getattr(module_at(path), check.op.stub.__name__)
+
+
+def compact(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy without gaps, and without what is around it."""
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def saving_copies(check: Check, folder: Path) -> Callable:
+    """Return the function of a module, of whose tensors autograd saves copies."""
+    function = exported(check, folder)
+
+    def call(*values):
+        with saved_tensors_hooks(compact, lambda copy: copy):
+            return function(*values)
+
+    return call
 
 
 def graphed(check: Check, folder: Path) -> Callable:
@@ -66,7 +83,7 @@ def halved(check: Check, folder: Path) -> Callable:
             for x in values
         ]
         inputs = [x[ROOM:-ROOM] for x in inputs]
-        with saved_tensors_hooks(torch.clone, lambda copy: copy):
+        with saved_tensors_hooks(compact, lambda copy: copy):
             return check.op.stub(_OnHalves(check.op.kernel, inputs), *inputs)
 
     return call
@@ -92,7 +109,7 @@ class Skipped(Exception):
     """A program that a way is not for."""
 
 
-WAYS = {"exported": exported, "graph": graphed, "halves": halved}
+WAYS = {"exported": exported, "copies": saving_copies, "graph": graphed, "halves": halved}
 
 
 def _meets(check: Check) -> bool:
@@ -120,7 +137,7 @@ def gradients_in(way: str, check: Check) -> Tensors | None:
         except Skipped:
             return None
         except Exception as error:
-            if REFUSALS["export"].search(str(error)) or NO_GRAPH.search(str(error)):
+            if REFUSALS["export"].search(str(error)) or REFUSED.search(str(error)):
                 return None
             raise
 

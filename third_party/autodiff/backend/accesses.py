@@ -65,9 +65,10 @@ class Accesses:
         """Return the memory of a tensor's whole storage, if the kernel touches elements in it that
         are outside of the tensor.
         """
-        tensor, ends = leaves[argument], self.ends(argument, leaves, grid)
-        if ends is None or not isinstance(tensor, torch.Tensor):
-            return None
+        tensor = leaves[argument]
         span, own = storage_span(tensor), extent(tensor.shape, tensor.stride())
+        ends = None if span == Span(0, own) else self.ends(argument, leaves, grid)
+        if ends is None:
+            return None
         is_around = min(span.lead, -ends[0]) > 0 or min(span.total - span.lead, ends[1] + 1) > own
         return span if is_around else None
