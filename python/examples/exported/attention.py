@@ -1105,8 +1105,12 @@ def _sum_of_bytes(tensor: torch.Tensor) -> int:
 
 
 def _in_one_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors lie in one storage."""
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    """Return whether two tensors lie in one storage, which has memory."""
+    try:
+        address = one.untyped_storage().data_ptr()
+        return address != 0 and address == other.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):  # one has none
+        return False
 
 
 def _require_meetings(tensors: dict, written: tuple, meetings: tuple, beside: tuple = ()) -> None:
@@ -1323,9 +1327,11 @@ class _Layout(NamedTuple):
         tensor.
         """
         held, (lead, total) = _storage_span(kept), self.span
-        # A copy may have something in front of it, so that it is aligned.
-        has_surroundings = 0 <= held.lead - lead == held.total - total < _ALIGNMENT
-        is_alike = _same_strides(self.shape, kept.stride(), self.strides)
+        # Something may be in front of a copy of the whole storage, so that it is aligned.
+        padding = held.lead - lead
+        has_surroundings = padding == held.total - total
+        has_surroundings &= 0 <= padding * kept.element_size() < _ALIGNMENT
+        is_alike = _same_strides(self.shape, kept.stride(), self.strides) and not kept.is_neg()
         if has_surroundings and is_alike and kept.dtype == self.dtype:
             return kept
         is_whole = self.span == _Span(0, self.size)

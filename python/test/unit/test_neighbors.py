@@ -8,6 +8,7 @@ from exporting import module_at
 from gradients import random_tensor
 from torch.autograd.graph import saved_tensors_hooks
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton_autodiff.accesses import in_one_storage
 from triton_autodiff.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("needs_gradients")
@@ -277,3 +278,117 @@ def test_hooks_on_rows_that_are_overwritten(device, tmp_path, copy, first):
         with saved_tensors_hooks(copy, lambda t: t):
             y = function(part(), w)
         close(torch.autograd.grad(y.sum(), w), (right,))
+
+
+@triton.jit
+def padded_kernel(x_ptr, length_ptr, y_ptr, z_ptr, n, B: tl.constexpr):
+    """Rows of which only the first elements count, as memory says."""
+    row, i = tl.program_id(0), tl.arange(0, B)
+    inside = i < tl.load(length_ptr + row)
+    x = tl.load(x_ptr + row * n + i, mask=inside, other=0.0)
+    tl.store(y_ptr + row * n + i, x * x, mask=inside)
+    tl.store(z_ptr + row * n + i, x * x * x, mask=inside)
+
+
+def test_bounds_that_are_not_reached(device):
+    """Tiles go beyond the parts, and what is stored does not."""
+    x, buffer = random_tensor(30, device=device), torch.zeros(60, device=device)
+    lengths = torch.tensor([10, 7, 10], dtype=torch.int32, device=device)
+    differentiable(padded_kernel)[(3,)](x, lengths, buffer[:30], buffer[30:], 10, B=16)
+    u = upstream(buffer)
+    inside = (torch.arange(10, device=device) < lengths[:, None]).flatten()
+    right = torch.cat([x * x * inside, x * x * x * inside])
+    close(torch.autograd.grad(buffer, x, u), torch.autograd.grad(right, x, u))
+
+
+def test_empty_tensors_lie_in_no_storage(device):
+    one, other = (torch.empty(0, device=device) for _ in range(2))
+    assert not in_one_storage(one, other)
+
+
+@triton.jit
+def lookup_kernel(x_ptr, index_ptr, w_ptr, y_ptr, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(x_ptr + tl.load(index_ptr + i))
+    tl.store(y_ptr + i, tl.load(w_ptr + i) * tl.sin(x))
+
+
+def lookup(kernel, x, index, w):
+    y = torch.empty_like(w)
+    kernel[(1,)](x, index, w, y, B=N)
+    return y
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+def test_hooks_on_what_is_looked_up(device, tmp_path, copy):
+    """Indices are inside of the part."""
+    base, w = torch.randn(3 * N, device=device), random_tensor(N, device=device)
+    x, index = base[N:][:N], torch.randperm(N, device=device)
+    op = autodiff(lookup_kernel, lookup)
+    module = module_at(op.export(tmp_path / "lookup.py", x, index, w)).lookup
+    for function in (op, module):
+        with saved_tensors_hooks(copy, lambda t: t):
+            y = function(x, index, w)
+        close(torch.autograd.grad(y.sum(), w), (torch.sin(x[index]),))
+
+
+@triton.jit
+def strided_kernel(x_ptr, w_ptr, y_ptr, stride, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(y_ptr + i, tl.load(w_ptr + i) * tl.sin(tl.load(x_ptr + i * stride)))
+
+
+def strided(kernel, x, w):
+    y = torch.empty_like(w)
+    kernel[(1,)](x, w, y, x.stride(0), B=N)
+    return y
+
+
+def test_hooks_that_return_negatives(device, tmp_path):
+    """Numbers count: memory may hold their negatives."""
+    x = torch.randn(N, dtype=torch.complex64, device=device).imag
+    w = random_tensor(N, device=device)
+    op = autodiff(strided_kernel, strided)
+    module = module_at(op.export(tmp_path / "strided.py", x, w)).strided
+
+    def pack(tensor):
+        return torch.complex(tensor, -tensor) if tensor.stride() == x.stride() else tensor
+
+    def unpack(packed):
+        return packed.conj().imag if packed.is_complex() else packed
+
+    assert unpack(pack(x)).is_neg()
+    for function in (op, module):
+        with saved_tensors_hooks(pack, unpack):
+            y = function(x, w)
+        close(torch.autograd.grad(y.sum(), w), (torch.sin(x),))
+
+
+def test_hooks_that_return_a_transposed_tensor(device):
+    """Of the same memory, while another tensor has moved."""
+    x, w = torch.randn(4, 4, device=device), random_tensor(N, device=device)
+    y = torch.empty(N, device=device)
+
+    def unpack(tensor):
+        return tensor.t() if tensor.dim() == 2 else tensor.clone()
+
+    with saved_tensors_hooks(lambda t: t, unpack):
+        differentiable(strided_kernel)[(1,)](x, w, y, 1, B=N)
+    close(torch.autograd.grad(y.sum(), w), (torch.sin(x.t().reshape(-1)),))
+
+
+def part_in_part(kernel, base, w):
+    kernel[(1,)](base[:N], w, base[N:][:N], 2 * N, B=N)
+    return base
+
+
+def test_graphs_that_read_around_a_part(device):
+    """A graph copies what is read where it writes, with nothing around."""
+    base, w = torch.randn(3 * N, device=device), random_tensor(N, device=device)
+    op = autodiff(reads_behind_kernel, part_in_part)
+    right = w * torch.sin(base[:N] * base[2 * N :])
+    close((op(base.clone(), w)[N:][:N],), (right,))
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda *args: op(*args), backend="aot_eager", fullgraph=True)
+    with pytest.raises(Exception, match="it reads around argument 'x_ptr'"):
+        compiled(base.clone(), w)

@@ -11,6 +11,7 @@ import enum
 
 import torch
 
+from .accesses import goes_around
 from .coverage import is_within, merge
 from .errors import ArgumentError, BoundsError, CheckError
 from .memory import Span, extent, gradient_of, is_dense
@@ -38,19 +39,13 @@ def whereabouts_of(gradient, live, tensor, args, grid) -> Whereabouts:
         ends = union(space.ends(args, grid) for space in spaces)
         if ends is None:
             return Whereabouts.INSIDE
-        if _goes_around(tensor, ends):
+        if goes_around(tensor.span, tensor.own.total, ends):
             return Whereabouts.AROUND
         held = merge(zip(tensor.shape, tensor.strides, strict=True))
         inside = all(is_within(*space.box(args, grid), held) for space in spaces)
     except CheckError:
         return Whereabouts.OF_DATA
     return Whereabouts.INSIDE if inside else Whereabouts.UNPROVED
-
-
-def _goes_around(tensor, ends) -> bool:
-    """Return whether elements are in a tensor's storage before its first, or behind its last."""
-    lead, total = tensor.span
-    return min(lead, -ends[0]) > 0 or min(total - lead, ends[1] + 1) > tensor.own.total
 
 
 class Around:
@@ -145,7 +140,7 @@ class Spill:
                 ends = store.space.ends(args, grid) if known else None
             except CheckError:
                 continue
-            if ends is not None and _goes_around(tensor, ends):
+            if ends is not None and goes_around(tensor.span, tensor.own.total, ends):
                 return cls(store, tensor, ends, spec)
         return None
 

@@ -33,6 +33,11 @@ def _tensors(leaves) -> list[torch.Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
+def _is_in_place(tensor: torch.Tensor, place) -> bool:
+    """Return whether a saved tensor has the address and the strides that it had."""
+    return tensor.data_ptr() == place[0] and tensor.stride() == place[1] and not tensor.is_neg()
+
+
 class Execution:
     """Forward and backward of one kernel, for launches that share their facts.
 
@@ -262,7 +267,7 @@ class Execution:
         ctx.opaque = [leaves[i] for i in self.opaque] if self.opaque else ()
         ctx.held = self.spare.hold(leaves) if self.spare else ()
         ctx.surrounded = surrounded
-        ctx.addresses = [tensor.data_ptr() for tensor in saved]
+        ctx.places = [(tensor.data_ptr(), tensor.stride()) for tensor in saved]
         buffers = saved[len(self.reread) :]
         ctx.shapes = [*shapes, *(buffer.shape for buffer in buffers)] if buffers else shapes
         return (*dirty, *aliases.values())
@@ -290,8 +295,8 @@ class Execution:
             if not self._is_unplanned(upstream):
                 self._settled[came] = backward
         # Whoever sets `x.data` may leave the address as it was.
-        for tensor, address, shape in zip(saved, ctx.addresses, ctx.shapes, strict=True):
-            if tensor.data_ptr() != address or tensor.shape != shape:
+        for tensor, place, shape in zip(saved, ctx.places, ctx.shapes, strict=True):
+            if not _is_in_place(tensor, place) or tensor.shape != shape:
                 saved = self._restore(saved, ctx)
                 break
         if ctx.surrounded:
@@ -398,8 +403,8 @@ class Execution:
         ]
         layouts += [((1,), Span(0, t.numel())) for t in saved[len(layouts) :]]
         return [
-            t if t.data_ptr() == address else restore(t, *layout)
-            for t, layout, address in zip(saved, layouts, ctx.addresses, strict=True)
+            t if _is_in_place(t, place) else restore(t, *layout)
+            for t, layout, place in zip(saved, layouts, ctx.places, strict=True)
         ]
 
     def _blame_upstream(self, upstream, error):

@@ -22,7 +22,7 @@ from .expr_source import Text, simplified
 from .memory import is_dense
 from .plan import Tallied
 from .python_text import call
-from .spaces import touched
+from .spaces import bounds
 
 # Options that are always written in a launch.
 _SAID = ("num_warps", "num_stages")
@@ -216,10 +216,7 @@ class ExportedLaunch:
 
     def _stays_inside(self, argument: int, size: int, facts) -> bool:
         """Return whether the exported launch touches only elements of an argument's tensor."""
-        spaces = self.plan.accesses.get(argument, ())
-        if None in spaces:
-            return False
-        ends = touched(spaces, facts.scalars, facts.grid)
+        ends = bounds(self.plan.accesses.get(argument, ()), facts.scalars, facts.grid)
         return ends is None or 0 <= ends[0] <= ends[1] < size
 
     # --------------------------------------------------------------------------------------

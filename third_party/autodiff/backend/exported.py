@@ -368,9 +368,11 @@ class Layout(NamedTuple):
         tensor.
         """
         held, (lead, total) = storage_span(kept), self.span
-        # A copy may have something in front of it, so that it is aligned.
-        has_surroundings = 0 <= held.lead - lead == held.total - total < ALIGNMENT
-        is_alike = same_strides(self.shape, kept.stride(), self.strides)
+        # Something may be in front of a copy of the whole storage, so that it is aligned.
+        padding = held.lead - lead
+        has_surroundings = padding == held.total - total
+        has_surroundings &= 0 <= padding * kept.element_size() < ALIGNMENT
+        is_alike = same_strides(self.shape, kept.stride(), self.strides) and not kept.is_neg()
         if has_surroundings and is_alike and kept.dtype == self.dtype:
             return kept
         is_whole = self.span == Span(0, self.size)

@@ -305,8 +305,9 @@ class FactKey:
         for j in self.outputs:
             if j in ranges:
                 first, end = ranges[j]
-                if leaves[j].untyped_storage().nbytes() > end - first:
-                    return True
+                if torch._C._has_storage(leaves[j]):
+                    if leaves[j].untyped_storage().nbytes() > end - first:
+                        return True
         return False
 
     def _where(self, i) -> str:

@@ -148,7 +148,7 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     saved += buffers
     # The tensors have other addresses now.
     context = SimpleNamespace(
-        addresses=[None] * len(saved),
+        places=[(None, None)] * len(saved),
         shapes=shapes,
         surrounded=surrounded,
         scalars=run.scalars,

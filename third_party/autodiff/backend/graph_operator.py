@@ -35,7 +35,9 @@ from .graph_kept import Held, Runs, faked, gradients, keep
 from .graph_kernels import InlinedForward, InlinedLaunch, refuse_long
 from .graph_stores import refuse_around, stay_inside
 from .library import native
+from .memory import extent
 from .runtime import recording_history
+from .spaces import touched
 from .state import KernelState
 from .user_rules import generation, rules_for
 
@@ -369,6 +371,8 @@ class LaunchOperator:
         leaves = self.state.spec.flatten(self.values(tensors, ints, floats))
         with contextlib.suppress(Unforeseen):
             self._stay_inside(tensors, hints(ints), hints(floats), hints(grids))
+        with contextlib.suppress(Unforeseen):
+            self._reads_inside(found, tensors, hints(ints), hints(floats), hints(grids))
         for hazard in self._plan.hazards if found else ():
             read, written = places[hazard.read], places[hazard.written]
             excluded = hazard.unless is not None and all(
@@ -397,6 +401,22 @@ class LaunchOperator:
         if len(self._inside) >= _MOST_INSIDE:
             self._inside.clear()
         self._inside.add(key)
+
+    def _reads_inside(self, copied, tensors, ints, floats, grids) -> None:
+        """Raise if the kernel reads around a tensor that is `copied`, with nothing around."""
+        if not copied or len(grids) != 3:
+            return
+        places = self.places(self.state)
+        leaves = self.state.spec.flatten(self.values(tensors, ints, floats))
+        for i, spaces in self._plan.accesses.items():
+            tensor = tensors[places[i]]
+            size = extent(hints(tensor.shape), hints(tensor.stride()))
+            ends = touched(spaces, leaves, grids) if places[i] in copied else None
+            if ends is not None and not 0 <= ends[0] <= ends[1] < size:
+                raise self._refusal(
+                    f"it reads around argument {self.state.spec.names[i]!r}, a part of a tensor "
+                    "that it writes to"
+                )
 
     def _refusal(self, why: str) -> AutodiffError:
         name = self.kernel._resolver.function.__name__

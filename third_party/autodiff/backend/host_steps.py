@@ -1,4 +1,4 @@
-"""The steps of host programs: what the host does to carry out a plan's backward.
+"""The steps of host programs: what the host does to carry out a plan.
 
 Each kind of step says what it is twice, side by side: `bind` makes a function of it for launches
 whose facts are known, `write` writes it as Python, for modules and graphs. Memory and numbers are
@@ -26,8 +26,9 @@ BASE = "base"
 class Registers:
     """What the steps of one run read and write.
 
-    `values` are the kernels' operands, numbers and addresses; `tensors` has the memory behind those
-    that the run made. `given` has other tensors that kernels read, `upstream` the gradients that
+    `values` are the kernels' operands: numbers, and addresses, or tensors in a forward; `tensors`
+    has the memory behind those that the run made. `given` has the launch's own, `upstream` the
+    gradients that
     arrived, `counts` the trip counts of loops, `call` the launch of the user's own kernel. Steps
     leave the results in `gradients`.
     """

@@ -193,9 +193,7 @@ def snapshot(tensor: torch.Tensor, dtype=None, device=None) -> torch.Tensor:
     copy = allocate(shape, strides, span, dtype, device, zero=False)
     if span == tensor_span(tensor) and is_dense(shape, strides):
         return copy.copy_(tensor)
-    start = copy.storage_offset() - span.lead
-    whole = copy.as_strided((span.total,), (1,), start)
-    whole.copy_(tensor.as_strided((span.total,), (1,), 0))
+    whole(copy, span).copy_(whole(tensor, span))
     return copy
 
 

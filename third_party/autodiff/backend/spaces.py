@@ -312,31 +312,41 @@ class Space:
         return found
 
 
-def touched(spaces, args, grid) -> tuple[int, int] | None:
-    """Return the first and the last element that may be touched in one of several spaces; None if
-    none is.
+def bounds(spaces, args, grid) -> tuple[int, int] | None:
+    """Return between which elements those of several spaces are; None if there is none.
 
     Spaces that are None, or that a launch cannot compute, are left out.
     """
+    return _union_of(Space.ends, spaces, args, grid)
+
+
+def touched(spaces, args, grid) -> tuple[int, int] | None:
+    """Return the first and the last element that are touched for certain in one of several
+    spaces; None if there is none.
+    """
+    return _union_of(_certain_ends, spaces, args, grid)
+
+
+def _union_of(find, spaces, args, grid) -> tuple[int, int] | None:
     found = []
     for space in spaces:
         if space is not None:
             with suppress(CheckError):
-                found.append(_ends_under_guards(space, args, grid))
+                found.append(find(space, args, grid))
     return union(found)
 
 
-def _ends_under_guards(space: Space, args, grid) -> tuple[int, int] | None:
-    """Return the first and the last element that are touched, with guards if these can be looked
-    at in each program.
+def _certain_ends(space: Space, args, grid) -> tuple[int, int] | None:
+    """Return the first and the last element that are touched; with guards, in those programs that
+    can be looked at.
     """
-    if space.guards and 0 not in grid:
-        with suppress(CheckError):
-            found = space.places(args, grid)
-            if not found.is_cut and found.programs.shape[1] == math.prod(grid):
-                places = found.places[found.reached]
-                return (int(places.min()), int(places.max())) if places.size else None
-    return space.ends(args, grid)
+    if 0 in grid or not space.is_exact(args, grid):
+        return None
+    if not space.guards:
+        return space.ends(args, grid)
+    found = space.places(args, grid)
+    places = found.places[found.reached]
+    return (int(places.min()), int(places.max())) if places.size else None
 
 
 def union(ends) -> tuple[int, int] | None:
