@@ -58,7 +58,7 @@ def two_kernel(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
     i = tl.arange(0, N)
     x = tl.load(x_ptr + i)
     tl.store(y_ptr + i, tl.sin(x))
-    tl.store(z_ptr + i, x * tl.exp(x))
+    tl.store(z_ptr + i, x * tl.cos(x))
 
 
 def two(kernel, x):
@@ -183,7 +183,7 @@ def test_gradients_that_did_not_come_before(device, tmp_path, row):
         op(x)[0].sum().backward()
     module = exported(op, tmp_path, x)
     for function in (op, graphed(op)):
-        same(lambda x, f=function: f(x)[1], lambda x: x * x.exp(), x)
+        same(lambda x, f=function: f(x)[1], lambda x: x * x.cos(), x)
     with pytest.raises(AssertionError, match="for which nothing was exported"):
         module(x)[1].sum().backward()
 
