@@ -403,19 +403,23 @@ class LaunchOperator:
         self._inside.add(key)
 
     def _reads_inside(self, copied, tensors, ints, floats, grids) -> None:
-        """Raise if the kernel reads around a tensor that is `copied`, with nothing around."""
-        if not copied or len(grids) != 3:
+        """Raise if the kernel reads around a tensor that is `copied`, or written to: a graph gives
+        it memory with nothing around.
+        """
+        if len(grids) != 3:
             return
-        places = self.places(self.state)
-        leaves = self.state.spec.flatten(self.values(tensors, ints, floats))
+        places, spec = self.places(self.state), self.state.spec
+        leaves = spec.flatten(self.values(tensors, ints, floats))
         for i, spaces in self._plan.accesses.items():
+            if places[i] not in copied and places[i] not in self.outputs:
+                continue
             tensor = tensors[places[i]]
+            ends = touched(spaces, leaves, grids)
             size = extent(hints(tensor.shape), hints(tensor.stride()))
-            ends = touched(spaces, leaves, grids) if places[i] in copied else None
             if ends is not None and not 0 <= ends[0] <= ends[1] < size:
                 raise self._refusal(
-                    f"it reads around argument {self.state.spec.names[i]!r}, a part of a tensor "
-                    "that it writes to"
+                    f"it reads around argument {spec.names[i]!r}, a part of a tensor that it "
+                    "writes to"
                 )
 
     def _refusal(self, why: str) -> AutodiffError:
