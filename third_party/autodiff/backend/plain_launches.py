@@ -227,8 +227,11 @@ def _reader(watched, tensor: Tensor) -> str | None:
         if node is None:
             continue
         execution = seen.execution
-        for i, address in zip(execution.kept, node.addresses, strict=False):
-            if _overlap(tensor, execution.facts.tensors[i], address):
+        for i, (address, _) in zip(execution.kept, node.places, strict=False):
+            facts = execution.facts.tensors[i]
+            if i in node.surrounded:
+                address += node.surrounded[i].lead * facts.dtype.itemsize
+            if _overlap(tensor, facts, address):
                 spec = execution.state.spec
                 return f"kernel {spec.name!r} (argument {spec.names[i]!r})"
     return None
