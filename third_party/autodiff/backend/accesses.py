@@ -16,7 +16,7 @@ from .spaces import bounds, touched
 _MOST = 4096
 
 
-def _numbers(leaves) -> list:
+def numbers(leaves) -> list:
     """Return the numbers among a launch's arguments; None for others."""
     return [leaf if isinstance(leaf, (int, float)) else None for leaf in leaves]
 
@@ -55,7 +55,7 @@ class Accesses:
         """
         if argument not in self._spaces:
             return None
-        scalars = _numbers(leaves)
+        scalars = numbers(leaves)
         key = (find, argument, grid, *(scalars[i] for i in self._scalars[argument]))
         if key not in self._known:
             if len(self._known) > _MOST:

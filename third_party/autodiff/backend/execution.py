@@ -29,10 +29,6 @@ from .together import together
 saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 
-def _tensors(leaves) -> list[torch.Tensor]:
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-
-
 def _is_in_place(tensor: torch.Tensor, place) -> bool:
     """Return whether a saved tensor has the address and the strides that it had."""
     return tensor.data_ptr() == place[0] and tensor.stride() == place[1] and not tensor.is_neg()
@@ -323,8 +319,12 @@ class Execution:
             raise
         results = []
         for i in self.slots:
-            gradient = gradients.get(i) if i in self.wanted else None
-            results.append(self._zeros(i) if gradient is None and i in self.wanted else gradient)
+            gradient = None
+            if i in self.wanted:
+                gradient = gradients.get(i)
+                if gradient is None:
+                    gradient = self._zeros(i)
+            results.append(gradient)
         for i in self.based:
             results.append(gradients.get((BASE, i)))
         return tuple(results)

@@ -22,7 +22,7 @@ from .expr_source import Text, simplified
 from .memory import is_dense
 from .plan import Tallied
 from .python_text import call
-from .spaces import bounds
+from .spaces import are_inside, bounds
 
 # Options that are always written in a launch.
 _SAID = ("num_warps", "num_stages")
@@ -217,7 +217,7 @@ class ExportedLaunch:
     def _stays_inside(self, argument: int, size: int, facts) -> bool:
         """Return whether the exported launch touches only elements of an argument's tensor."""
         ends = bounds(self.plan.accesses.get(argument, ()), facts.scalars, facts.grid)
-        return ends is None or 0 <= ends[0] <= ends[1] < size
+        return are_inside(ends, size)
 
     # --------------------------------------------------------------------------------------
     # Arguments

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 
 from . import contents
-from .accesses import Accesses, in_one_storage
+from .accesses import Accesses, in_one_storage, numbers
 from .errors import ArgumentError
 from .expr import evaluate, substitute
 from .memory import Span, extent, is_dense, meet, pitch, storage_span
@@ -107,7 +107,7 @@ class Facts:
     def __init__(self, key: FactKey, grid, leaves, aliasing):
         self.key = key
         self.grid = grid
-        self.scalars = [v if isinstance(v, (int, float)) else None for v in leaves]
+        self.scalars = numbers(leaves)
         # The kernel may change contents that overlap an output before a program reads them.
         overlapping = {i for pair in aliasing[0] for i in pair[:2]}
         for i in key.pointers:

@@ -25,6 +25,7 @@ from .graph_numbers import REPLACED, without_comprehensions
 from .memory import Span, extent, is_dense, is_non_overlapping, same_strides
 from .printed_kernels import scope_of
 from .source import python_of
+from .spaces import are_inside
 
 Tensor = torch.Tensor
 # Operations on descriptors that PyTorch knows.
@@ -65,7 +66,7 @@ def _refuse_around(launch: ExportedLaunch) -> None:
             ends = space.ends(of.scalars, of.grid)
         except CheckError:
             continue
-        if ends is not None and not 0 <= ends[0] <= ends[1] < of.tensors[i].own.total:
+        if not are_inside(ends, of.tensors[i].own.total):
             why = f"argument {launch.spec.names[i]!r} may be a part, and it {does} around it"
             raise refused(launch.kernel_name, why)
 

@@ -37,7 +37,7 @@ from .graph_stores import refuse_around, stay_inside
 from .library import native
 from .memory import extent
 from .runtime import recording_history
-from .spaces import touched
+from .spaces import are_inside, touched
 from .state import KernelState
 from .user_rules import generation, rules_for
 
@@ -416,7 +416,7 @@ class LaunchOperator:
             tensor = tensors[places[i]]
             ends = touched(spaces, leaves, grids)
             size = extent(hints(tensor.shape), hints(tensor.stride()))
-            if ends is not None and not 0 <= ends[0] <= ends[1] < size:
+            if not are_inside(ends, size):
                 raise self._refusal(
                     f"it reads around argument {spec.names[i]!r}, a part of a tensor that it "
                     "writes to"

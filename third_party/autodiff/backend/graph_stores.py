@@ -15,6 +15,7 @@ from .expr_source import Text
 from .graph_facts import hints
 from .graph_numbers import REPLACED, Unclear, without_comprehensions
 from .memory import extent
+from .spaces import are_inside
 
 
 def refuse_around(spec, stores, leaves, grid) -> None:
@@ -30,7 +31,7 @@ def refuse_around(spec, stores, leaves, grid) -> None:
         except CheckError:
             continue
         size = extent(hints(tensor.shape), hints(tensor.stride()))
-        if known and not 0 <= ends[0] <= ends[1] < size:
+        if known and not are_inside(ends, size):
             name, where = spec.names[store.argument], store.position
             raise ArgumentError(
                 f"argument {name!r} of kernel {spec.name!r} is a tensor of shape "

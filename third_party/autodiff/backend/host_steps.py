@@ -7,6 +7,7 @@ called as kernels call them: by a kind and an index, such as the gradient of arg
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -28,9 +29,8 @@ class Registers:
 
     `values` are the kernels' operands: numbers, and addresses, or tensors in a forward; `tensors`
     has the memory behind those that the run made. `given` has the launch's own, `upstream` the
-    gradients that
-    arrived, `counts` the trip counts of loops, `call` the launch of the user's own kernel. Steps
-    leave the results in `gradients`.
+    gradients that arrived, `counts` the trip counts of loops, `call` the launch of the user's own
+    kernel. Steps leave the results in `gradients`.
     """
 
     __slots__ = ("values", "tensors", "given", "upstream", "counts", "call", "gradients")
@@ -43,6 +43,17 @@ class Registers:
     def memory(self) -> list[torch.Tensor]:
         """Return all memory that kernels may access."""
         return [t for t in (*self.given, *self.tensors) if isinstance(t, torch.Tensor)]
+
+
+def _making(place: int, make: Callable) -> Callable:
+    """Return what a step does that makes memory for an operand: `make(registers)`."""
+
+    def run(registers: Registers) -> None:
+        made = make(registers)
+        registers.tensors[place] = made
+        registers.values[place] = made.data_ptr()
+
+    return run
 
 
 @dataclass(frozen=True)
@@ -82,13 +93,7 @@ class LayOut(Step):
         j, place = self.index, of.place("cotangent", self.index)
         t = of.facts.tensors[j]
         lay = laying_out(t.shape, t.strides, t.dtype, t.span, of.device)
-
-        def run(registers):
-            gradient = lay(registers.upstream.get(j))
-            registers.tensors[place] = gradient
-            registers.values[place] = gradient.data_ptr()
-
-        return run
+        return _making(place, lambda registers: lay(registers.upstream.get(j)))
 
     def write(self, node) -> list[str]:
         if self.index not in node.of.returned:
@@ -174,14 +179,8 @@ class Allocate(Step):
     def bind(self, of):
         place, device = of.place("buffer", self.index), of.device
         kind, dtype, size = of.buffers[self.index]
-        make = torch.zeros if kind == "tally" else torch.empty
-
-        def run(registers):
-            buffer = make(size.get(registers.counts), dtype=dtype, device=device)
-            registers.tensors[place] = buffer
-            registers.values[place] = buffer.data_ptr()
-
-        return run
+        make = partial(torch.zeros if kind == "tally" else torch.empty, dtype=dtype, device=device)
+        return _making(place, lambda registers: make(size.get(registers.counts)))
 
     def write(self, node) -> list[str]:
         buffer = node.of.plan.buffers[self.index]
@@ -203,12 +202,7 @@ class Stand(Step):
             return None
         place, device = of.place("rounded", self.index), of.device
         dtype = of.facts.tensors[self.index].dtype
-
-        def run(registers):
-            registers.tensors[place] = memory = torch.empty(1, dtype=dtype, device=device)
-            registers.values[place] = memory.data_ptr()
-
-        return run
+        return _making(place, lambda _: torch.empty(1, dtype=dtype, device=device))
 
     def write(self, node) -> list[str]:
         name, result = node.operand("rounded", self.index), node.of.result(self.index)
@@ -234,17 +228,10 @@ class MakeGradient(Step):
             span = tensor.own if gradient.stays_inside else of.facts.span(i)
             zero = self._is_zero(of) and i not in of.tallied
             make = allocating(shape, strides, span, dtype, device, zero)
-        takes = gradient.init == "cotangent" and gradient.partials is None
+        if gradient.init != "cotangent" or gradient.partials is not None:
+            return _making(place, lambda _: make())
         cotangent = of.place("cotangent", i)
-
-        def run(registers):
-            made = make()
-            if takes:
-                made.copy_(registers.tensors[cotangent])
-            registers.tensors[place] = made
-            registers.values[place] = made.data_ptr()
-
-        return run
+        return _making(place, lambda registers: make().copy_(registers.tensors[cotangent]))
 
     def _is_zero(self, of) -> bool:
         """Elements that may not be written, and those around the tensor, have gradient zero."""
@@ -324,12 +311,11 @@ class Tally(Step):
         tensor, span = of.facts.tensors[i], of.facts.span(i)
         tallied = of.handle.tallied[i]
         make = allocating(tensor.shape, tensor.strides, span, tensor.dtype, device, True)
+        make_rounded = _making(place, lambda _: make())
         tally, clear = (of.starting(of.bind(k)) for k in (tallied.tally, tallied.clear))
 
         def run(registers):
-            made = make()
-            registers.tensors[place] = made
-            registers.values[place] = made.data_ptr()
+            make_rounded(registers)
             tally(registers)
             clear(registers)
 

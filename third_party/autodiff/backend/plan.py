@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from . import bounds
 from .checks import BijectiveCheck, DistinctCheck
+from .dtypes import DTYPES
 from .errors import CheckError, PlanError
 from .expr import evaluate, used_arguments, used_counters, validate
 from .fields import get, number_below, one_of, require
@@ -36,10 +37,6 @@ BUFFER_KINDS = ("saved", "tape", "handover", "tally")
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
     *bounds.OPERANDS,
-)
-DTYPES = (
-    *("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"),
-    *("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"),
 )
 
 

@@ -327,6 +327,13 @@ def touched(spaces, args, grid) -> tuple[int, int] | None:
     return _union_of(_certain_ends, spaces, args, grid)
 
 
+def are_inside(ends, size: int) -> bool:
+    """Return whether all from the first to the last of some elements are a tensor's of this size;
+    None is no element.
+    """
+    return ends is None or 0 <= ends[0] <= ends[1] < size
+
+
 def _union_of(find, spaces, args, grid) -> tuple[int, int] | None:
     found = []
     for space in spaces:
