@@ -2,6 +2,7 @@
 
 import triton
 import triton.language as tl
+from triton.backends.autodiff import custom_vjp
 from kernels.combiners import affine as linear_recurrence  # noqa: F401
 from kernels.combiners import either as probabilistic_or  # noqa: F401
 from kernels.combiners import hypotenuse as root_of_squares  # noqa: F401
@@ -75,6 +76,19 @@ def noisy(x, size, sample):
     t = x * 97.3 + sample
     up = t - 2.0 * tl.floor(t * 0.5) < 1.0
     return x * (1.0 + tl.where(up, size, -size).to(x.dtype))
+
+
+@custom_vjp
+@triton.jit
+def noisy_contribution(x, size, sample):
+    """A number as it is, of which what it contributes to its gradient is off."""
+    return x
+
+
+@noisy_contribution.defvjp
+@triton.jit
+def _noisy_contribution_vjp(dy, x, size, sample, y):
+    return noisy(dy, size, sample), 0.0, 0.0
 
 
 @triton.jit

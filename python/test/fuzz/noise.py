@@ -1,8 +1,10 @@
 """Programs with noise wherever a type rounds: Monte Carlo arithmetic.
 
 Each result, each conversion to a type of memory and each operand of a product is off by a part of
-its size, up or down at random, and so are the adjoints that go back there. What such a program
-computes in float64 moves with the noise as it would with rounding.
+its size, up or down at random, and so are the adjoints that go back there. Where a line has a value
+more than once, each place contributes to its gradient, and each contribution is off by itself: a
+GPU multiplies and adds in one step, which rounds one of them less than the others. What such a
+program computes in float64 moves with the noise as it would with rounding.
 """
 
 from __future__ import annotations
@@ -28,6 +30,20 @@ ASSIGNMENT = re.compile(r"( *)([a-z]+\d+(?:, [a-z]+\d+)*) [+-]?= ")
 MOVE = re.compile(
     r" = tl\.(?:trans|permute|reshape|broadcast_to)\([vs]\d+\b[^()]*(?:\([^()]*\))?[^()]*\)$"
 )
+
+
+def _contributing(line: str, place: int) -> str:
+    """Return an assignment in which values contribute apart where they stand more than once."""
+    begin, equals, expression = line.partition("= ")
+    seen: dict[str, int] = {}
+
+    def apart(found: re.Match) -> str:
+        name = found[0]
+        count = seen[name] = seen.get(name, -1) + 1
+        sample = f"sample + {place * 3.7 + count * 1.3:.1f}"
+        return f"c.noisy_contribution({name}, e_T, {sample})" if count else name
+
+    return begin + equals + re.sub(rf"\b{FLOAT.pattern}\b", apart, expression)
 
 
 def with_noise(program: Program) -> Program:
@@ -62,15 +78,15 @@ def with_noise(program: Program) -> Program:
             filled = noisy(other[2], program.types[other[1]])
             line = line.replace(f"other={other[2]})", f"other={filled})")
         line = CONVERSION.sub(lambda found: f"{noisy(found[1], found[2])}.to({found[2]})", line)
-        lines.append(line)
         found = None if MOVE.search(line) else ASSIGNMENT.match(line)
-        for name in found[2].split(", ") if found else ():
-            if FLOAT.fullmatch(name):
-                sizes = [arithmetic[1] if arithmetic else "T"]
-                if product:
-                    # Its adjoint is an operand of others.
-                    sizes = ["P", product[4]] if product[4] else ["P"]
-                lines += [f"{found[1]}{name} = {noisy(name, size)}" for size in sizes]
+        results = [n for n in found[2].split(", ") if FLOAT.fullmatch(n)] if found else []
+        lines.append(_contributing(line, place) if results and not product else line)
+        for name in results:
+            sizes = [arithmetic[1] if arithmetic else "T"]
+            if product:
+                # Its adjoint is an operand of others.
+                sizes = ["P", product[4]] if product[4] else ["P"]
+            lines += [f"{found[1]}{name} = {noisy(name, size)}" for size in sizes]
     name = f"{program.name}_noisy"
     arguments = f"def {name}(e_T, e_M, e_A, e_F, e_P, sample, "
     head = program.head.replace(f"def {program.name}(", arguments)

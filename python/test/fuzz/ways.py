@@ -28,6 +28,8 @@ REFUSED = re.compile(
     r"no graph can hold this launch|in a larger storage, and the kernel reads around"
     r"|a hook on saved tensors keeps what is around"
 )
+# A half need not be all that a program reaches.
+REFUSED_ON_HALVES = re.compile(r"and a deterministic backward was asked for.*Pass the part of")
 # The elements around a tensor that a program may read.
 ROOM = 4096
 # Of the size of a gradient, what another order of its sum changes.
@@ -137,7 +139,9 @@ def gradients_in(way: str, check: Check) -> Tensors | None:
         except Skipped:
             return None
         except Exception as error:
-            if REFUSALS["export"].search(str(error)) or REFUSED.search(str(error)):
+            refusals = [REFUSALS["export"], REFUSED]
+            refusals += [REFUSED_ON_HALVES] if way == "halves" else []
+            if any(refusal.search(str(error)) for refusal in refusals):
                 return None
             raise
 

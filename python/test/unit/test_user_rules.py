@@ -324,6 +324,19 @@ def test_custom_vjp(device, dtype, n):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_functions_that_return_what_they_are_given(device, dtype):
+    """Each has a cotangent of its own, though their results are one value."""
+    op = differentiated(kernels.identities_kernel, kernels.identities)
+    x = random_tensor(100, device=device, dtype=dtype)
+    g = torch.randn_like(x)
+    (found,) = torch.autograd.grad(op(x), x, g)
+    # Of reversed(x) · x, of scaled(x) · reversed(x), and of 3x.
+    x = x.detach()
+    right = g * ((x - x) + (x * x.sin() - x) + 3)
+    torch.testing.assert_close(found, right)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_custom_vjp_of_a_reduction(device, dtype):
     x = random_tensor(8, 16, device=device, dtype=dtype)
     op = differentiated(kernels.row_norm_kernel, kernels.norms)

@@ -77,6 +77,32 @@ tt.func @traced(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
 
 // -----
 
+// Two functions that return what they are given, of one value: each has its own
+// cotangent.
+// CHECK-LABEL: tt.func @identities_bwd(
+// CHECK: %[[B:.*]] = autodiff.upstream %arg2 {
+// CHECK: %[[A:.*]] = autodiff.upstream %arg1 {
+// CHECK: %[[DB:.*]] = arith.addf %[[B]], %[[B]] :
+// CHECK: %[[DA:.*]] = arith.mulf %[[A]], %[[A]] :
+// CHECK: arith.addf %[[DB]], %[[DA]] :
+tt.func private @autodiff.custom_vjp.f.0(f32, f32, f32) -> f32
+tt.func private @autodiff.custom_vjp.g.0(f32, f32, f32) -> f32
+tt.func @identities(%px: !tt.ptr<f32>, %pa: !tt.ptr<f32>, %pb: !tt.ptr<f32>) {
+  %x = tt.load %px : !tt.ptr<f32>
+  %inside = tt.elementwise_inline_asm "// autodiff.stop_gradient" {constraints = "=f,0", packed_element = 1 : i32, pure = true} %x : f32 -> f32
+  %s = tt.elementwise_inline_asm "// autodiff.cotangent 0" {constraints = "=r,r", packed_element = 1 : i32, pure = false} %inside : f32 -> f32
+  %f = arith.mulf %s, %s : f32
+  %a = tt.call @autodiff.custom_vjp.f.0(%inside, %x, %f) : (f32, f32, f32) -> f32
+  %t = tt.elementwise_inline_asm "// autodiff.cotangent 0" {constraints = "=r,r", packed_element = 1 : i32, pure = false} %inside : f32 -> f32
+  %g = arith.addf %t, %t : f32
+  %b = tt.call @autodiff.custom_vjp.g.0(%inside, %x, %g) : (f32, f32, f32) -> f32
+  tt.store %pa, %a : !tt.ptr<f32>
+  tt.store %pb, %b : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
 // No derivative through a stopped value: x̄ = ȳ·x only once.
 // CHECK-LABEL: tt.func @stopped_bwd(
 // CHECK: %[[X:.*]] = tt.load %arg0 {

@@ -114,6 +114,27 @@ static bool usesAny(Operation *op,
       .wasInterrupted();
 }
 
+/// Returns what stands for the cotangents of a call's results, which is inline
+/// assembly on these; null where the derivative needs none.
+///
+/// The results of several calls may be one value, since a function may return
+/// what it is given. Calls nest like brackets: the latest is this call's.
+static SmallVector<Operation *> getPlaceholders(triton::CallOp call,
+                                                ValueRange values) {
+  SmallVector<Operation *> placeholders;
+  for (auto [index, value] : llvm::enumerate(values)) {
+    Operation *latest = nullptr;
+    std::string marker = ("cotangent " + Twine(index)).str();
+    for (Operation *user : value.getUsers())
+      if (user->getBlock() == call->getBlock() && getMarker(user) == marker &&
+          user->isBeforeInBlock(call) &&
+          (!latest || latest->isBeforeInBlock(user)))
+        latest = user;
+    placeholders.push_back(latest);
+  }
+  return placeholders;
+}
+
 /// Turns a call (results…, inputs…, gradients…) into a custom_vjp. Operations
 /// that depend on the placeholders of cotangents move into its pullback.
 static LogicalResult linkCall(triton::CallOp call) {
@@ -123,14 +144,11 @@ static LogicalResult linkCall(triton::CallOp call) {
   ValueRange values = operands.take_front(results);
   ValueRange gradients = operands.take_back(inputs);
 
-  // The cotangent of result k is inline assembly on result k.
-  llvm::SetVector<Operation *> placeholders, dependent;
-  for (Value value : values)
-    for (Operation *user : value.getUsers())
-      if (getMarker(user).starts_with("cotangent") &&
-          user->getBlock() == call->getBlock())
-        placeholders.insert(user);
-  dependent = placeholders;
+  SmallVector<Operation *> placeholders = getPlaceholders(call, values);
+  llvm::SetVector<Operation *> dependent;
+  for (Operation *placeholder : placeholders)
+    if (placeholder)
+      dependent.insert(placeholder);
   for (Operation &op : *call->getBlock()) {
     if (&op == call)
       break;
@@ -155,16 +173,13 @@ static LogicalResult linkCall(triton::CallOp call) {
                       operands.slice(results, inputs));
   Block &pullback = custom.getPullback().front();
   IRMapping mapping;
-  for (Operation *placeholder : placeholders) {
-    unsigned index;
-    if (getMarker(placeholder).rsplit(' ').second.getAsInteger(10, index) ||
-        index >= results)
-      return placeholder->emitError("malformed cotangent");
-    mapping.map(placeholder->getResult(0), pullback.getArgument(index));
-  }
+  for (auto [placeholder, cotangent] :
+       llvm::zip_equal(placeholders, pullback.getArguments()))
+    if (placeholder)
+      mapping.map(placeholder->getResult(0), cotangent);
   builder.setInsertionPointToEnd(&pullback);
   for (Operation *op : dependent) {
-    if (placeholders.contains(op))
+    if (llvm::is_contained(placeholders, op))
       continue;
     if (!isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))
       return op->emitError() << "the derivative of '" << rule.rsplit('.').first
