@@ -23,6 +23,11 @@ import launched  # noqa: E402
 import levels  # noqa: E402
 import looking  # noqa: E402
 
+# PyTorch frees a CUDA graph that another one's capture finds unused, which breaks the capture. So
+# garbage is collected before each.
+if hasattr(torch.compiler.config, "force_cudagraph_gc"):
+    torch.compiler.config.force_cudagraph_gc = True
+
 OBSERVER = looking.Observer()
 NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
 COMMIT = levels.commit()

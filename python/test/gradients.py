@@ -13,6 +13,8 @@ FORWARD_ONLY = False
 
 # Ours may be this many times as far from float64 as PyTorch autograd in the same precision.
 FACTOR = 2.0
+# The part of a number that is cut off in tf32, which has ten bits behind the point, at most.
+TF32 = 2.0**-10
 
 
 def differentiated(kernel, stub, **options) -> Callable:
@@ -105,6 +107,7 @@ def assert_gradients_close(
     roundings: int = 8,
     updates: int = 0,
     watches: bool = True,
+    theirs: float = 0.0,
 ) -> None:
     """Compare outputs and all wanted gradients of ``op`` with ``reference`` in float64.
 
@@ -113,8 +116,9 @@ def assert_gradients_close(
     that PyTorch itself makes. Float tensors that require gradients are compared. ``upstreams``
     are the gradients of the outputs (random by default, None for an output that is not used).
     `roundings` says how many follow one another on the way to a gradient, and `updates` how many
-    are added to one in memory, see `floor`. What the backward allocates is watched, which CUDA
-    graphs do not stand: they have memory of their own.
+    are added to one in memory, see `floor`; `theirs` is the error of gradients that another backward
+    would have, too. What the backward allocates is watched, which CUDA graphs do not stand: they
+    have memory of their own.
     """
     wanted = [
         (i, x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad
@@ -135,7 +139,8 @@ def assert_gradients_close(
         wanted, gradients, base_gradients, true_gradients, strict=True
     ):
         assert gradient is not None and gradient.dtype == x.dtype, f"input {i}: no gradient"
-        assert_close(f"gradient of input {i}", gradient, baseline, truth, roundings, updates)
+        name = f"gradient of input {i}"
+        assert_close(name, gradient, baseline, truth, roundings, updates, theirs)
 
 
 def assert_gradcheck(op: Callable, inputs: Sequence, **options) -> None:

@@ -25,8 +25,13 @@ def _product_and_ratio(a, b):
 
 
 @triton.jit
-def pairs_kernel(a_ptr, b_ptr, y_ptr, z_ptr, n, N: tl.constexpr, HOW: tl.constexpr):
-    """y is of a alone, for all rows; z is of both, for the first n rows."""
+def pairs_kernel(
+    a_ptr, b_ptr, y_ptr, z_ptr, n, N: tl.constexpr, HOW: tl.constexpr, AGAIN: tl.constexpr
+):
+    """y is of a alone, for all rows; z is of both, for the first n rows.
+
+    With AGAIN, the first of z is stored once more where n > N, which it never is.
+    """
     i = tl.arange(0, N)
     places = i[:, None] * N + i[None, :]
     a, b = tl.load(a_ptr + places), tl.load(b_ptr + places)
@@ -41,17 +46,19 @@ def pairs_kernel(a_ptr, b_ptr, y_ptr, z_ptr, n, N: tl.constexpr, HOW: tl.constex
             y, z = tl.associative_scan((a, b), 1, _affine, reverse=HOW == "reversed")
         tl.store(y_ptr + places, y)
         tl.store(z_ptr + places, z, mask=(i < n)[:, None])
+    if AGAIN:
+        tl.store(z_ptr, tl.max(z), mask=n > N)
 
 
-def pairs(kernel, a, b, n, how):
+def pairs(kernel, a, b, n, how, again):
     """a, b: (N, N); returns y, and z, which is NaN in rows that are not stored."""
     shape = (len(a),) if how == "reduce" else a.shape
     y, z = poisoned(shape, a), poisoned(shape, a)
-    kernel[(1,)](a, b, y, z, n, N=len(a), HOW=how)
+    kernel[(1,)](a, b, y, z, n, N=len(a), HOW=how, AGAIN=again)
     return y, z[:n]
 
 
-def pairs_reference(a, b, n, how):
+def pairs_reference(a, b, n, how, again):
     if how == "map":
         return a * a, (a / b)[:n]
     if how == "reversed":

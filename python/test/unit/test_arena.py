@@ -209,7 +209,7 @@ def test_a_package_that_refuses(dtype, device):
     trial = trial_of("refuses", dtype, device)
     row = trial.run()
     assert row["verdict"] == AGREE and "not for this device" in row["refused"]
-    assert row["judge"] == "the forward in float64"
+    assert row["judge"] == "the forward in float64", row["notes"]
 
 
 def test_a_backward_of_theirs_in_ours_is_an_error(device):

@@ -137,17 +137,20 @@ def test_counts_beside_values(device, scan):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("how", ["reduce", "scan", "reversed", "map"])
-@pytest.mark.parametrize("n", [0, 5, 16])
-def test_results_that_are_not_stored(device, how, n, dtype):
-    """What only they are computed from may be anything, and reaches no other one's gradient."""
+@pytest.mark.parametrize("n, again", [(0, False), (0, True), (5, False), (5, True), (16, False)])
+def test_results_that_are_not_stored(device, how, n, again, dtype):
+    """What only they are computed from may be anything, and reaches no other one's gradient.
+
+    So it is where nobody knows which store is the last.
+    """
     op = differentiated(dead_results.pairs_kernel, dead_results.pairs)
     a = (1 + random_tensor(16, 16, device=device, dtype=dtype).detach() / 8).requires_grad_()
     b = (2 + torch.rand(16, 16, device=device, dtype=dtype)).requires_grad_()
-    assert_gradients_close(op, dead_results.pairs_reference, (a, b, n, how), roundings=64)
-    upstream = [torch.randn_like(y) for y in op(a, b, n, how)]
-    right = torch.autograd.grad(op(a, b, n, how), (a, b), upstream)
+    assert_gradients_close(op, dead_results.pairs_reference, (a, b, n, how, again), roundings=64)
+    upstream = [torch.randn_like(y) for y in op(a, b, n, how, again)]
+    right = torch.autograd.grad(op(a, b, n, how, again), (a, b), upstream)
     with torch.no_grad():
         b[n:] = torch.tensor([float("nan"), float("inf")] * 8, dtype=dtype, device=device)
-    found = torch.autograd.grad(op(a, b, n, how), (a, b), upstream)
+    found = torch.autograd.grad(op(a, b, n, how, again), (a, b), upstream)
     for one, other in zip(found, right, strict=True):
         torch.testing.assert_close(one, other)

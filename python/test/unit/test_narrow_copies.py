@@ -4,7 +4,7 @@ import functools
 
 import pytest
 import torch
-from gradients import assert_gradients_close, differentiated, random_tensor
+from gradients import TF32, assert_gradients_close, differentiated, random_tensor
 from kernels import narrow_copies
 
 HALF = (torch.float16, torch.bfloat16)
@@ -122,7 +122,12 @@ def test_means(device, dtype, stored, how, request):
         count = 2 if how == "used" else 1
         upstreams = [size * torch.randn(32, 16, device=device).to(stored) for _ in range(count)]
         inputs = (q, k, v, how, stored, gain)
-        assert_gradients_close(op, narrow_copies.mean_reference, inputs, upstreams, roundings=64)
+        # What comes back from z may leave the range of half precision: products are tf32 on a GPU,
+        # which cuts off as many bits as half precision rounds.
+        theirs = TF32 if device == "cuda" and how == "used" and dtype == torch.float16 else 0.0
+        assert_gradients_close(
+            op, narrow_copies.mean_reference, inputs, upstreams, roundings=64, theirs=theirs
+        )
     if stored == torch.float16 and not request.config.getoption("--forward-only"):
         is_read = "reads back: y_ptr" in op.explain()
         assert is_read == (dtype == stored and how in MEANS), op.explain()

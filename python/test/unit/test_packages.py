@@ -13,7 +13,7 @@ from arena.packages import installed, plugins
 from arena.problem import OURS, THEIRS, leaf, mapped, told
 from arena.trial import Trial, make_problem
 from arena.truth import Gradients, reference_gradients
-from gradients import assert_close, relative_error
+from gradients import TF32, assert_close, relative_error
 
 # The CPU takes longest to compile these (half a minute and more): there they need --slow. Others of
 # their families run.
@@ -32,9 +32,6 @@ LONG = {
     "chunk_simple_gla",
     "parallel_wall_attn",
 }
-
-# The part of a number that is cut off in tf32, which has ten bits behind the point, at most.
-TF32 = 2.0**-10
 
 
 def dtype_of(case: Case) -> torch.dtype:

@@ -186,20 +186,32 @@ LiveMask mlir::autodiff::emitLanes(Adjoint &adjoint, const Lanes *lanes,
                          : Emitter{adjoint}.emit(lanes, type);
 }
 
+/// Whether it may be a superset of the lanes that are live.
+static bool isUnsure(const Lanes *lanes) {
+  return lanes->isUnsure() || llvm::any_of(lanes->parts, isUnsure);
+}
+
 SmallVector<Value> mlir::autodiff::emitLanesOfResults(Adjoint &adjoint,
                                                       Operation *op) {
   SmallVector<const Lanes *> lanes;
   for (Value result : op->getResults())
     if (adjoint.get(result))
       lanes.push_back(adjoint.lanes.of(result));
-  if (lanes.empty() || llvm::all_equal(lanes) ||
-      mutation::isMade("lanes:of results together"))
+  bool areSame = llvm::all_equal(lanes) &&
+                 (lanes.size() < 2 || !isUnsure(lanes.front()));
+  if (areSame || mutation::isMade("lanes:of results together"))
     return {};
   return llvm::map_to_vector(op->getResults(), [&](Value result) -> Value {
-    if (!adjoint.get(result))
+    Value cotangent = adjoint.get(result);
+    if (!cotangent)
       return {};
-    return emitLanes(adjoint, adjoint.lanes.of(result), result.getType())
-        .condition;
+    LiveMask mask =
+        emitLanes(adjoint, adjoint.lanes.of(result), result.getType());
+    if (mask.isExact || mutation::isMade("lanes:of results that are unsure"))
+      return mask.condition;
+    OpBuilder &b = adjoint.builder;
+    return bothHold(b, adjoint.loc(), mask.condition,
+                    findNonZero(b, adjoint.loc(), cotangent));
   });
 }
 
