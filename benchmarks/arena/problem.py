@@ -131,12 +131,16 @@ class Problem:
                 stack.enter_context(differentiated(self.modules, self.kernels, self.case.constants))
             yield
 
-    def call(self, who: str, inputs: dict, whole: bool = False) -> list[Tensor]:
-        """The wrapper's floating-point outputs, which may be in the inputs' memory."""
+    def call(self, who: str, inputs: dict, whole=False, seeded=True) -> list[Tensor]:
+        """The wrapper's floating-point outputs, which may be in the inputs' memory.
+
+        `seeded`: what it draws at random is the same in each call.
+        """
         function = self.case.function
         if who == OURS and self.case.ours is not None:
             function = self.case.ours
-        torch.manual_seed(SEED)
+        if seeded:
+            torch.manual_seed(SEED)
         self.announce(who, whole)
         with self.side(who):
             results = function(**inputs)
@@ -199,9 +203,9 @@ class Problem:
             values = [y.detach().clone() for y in outputs]
             return Claim(values, self.backward(leaves, outputs))
 
-    def values(self, inputs: dict, who: str = THEIRS) -> list[Tensor]:
+    def values(self, inputs: dict, who: str = THEIRS, seeded=True) -> list[Tensor]:
         """The outputs that count for other inputs, maybe in another dtype."""
-        outputs = self.call(who, mapped(own, inputs))
+        outputs = self.call(who, mapped(own, inputs), seeded=seeded)
         return [outputs[i].detach() for i in self.used]
 
 

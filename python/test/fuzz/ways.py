@@ -22,6 +22,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from .differences import Check, Verdict, gradients_of
 from .points import Tensors
+from .tiled import FAR
 
 # What a graph, or a module, may refuse; PyTorch's words may be around ours.
 REFUSED = re.compile(
@@ -30,8 +31,8 @@ REFUSED = re.compile(
 )
 # A half need not be all that a program reaches.
 REFUSED_ON_HALVES = re.compile(r"and a deterministic backward was asked for.*Pass the part of")
-# The elements around a tensor that a program may read.
-ROOM = 4096
+# The elements around a tensor that a program may read, in rows that are far apart.
+ROOM = 128 * FAR
 # Of the size of a gradient, what another order of its sum changes.
 REORDERED = 1e-12
 
