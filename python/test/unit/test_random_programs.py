@@ -98,7 +98,8 @@ def test_other_ways(worker, first):
         assert result["status"] in ("passed", "refused", "discarded"), result["reason"]
 
 
-def test_ways_are_compared(tmp_path, monkeypatch):
+@on_cpu
+def test_ways_are_compared(device, tmp_path, monkeypatch):
     """Most programs can be carried out in each way, and a gradient that is off is seen there."""
     requests = [{"name": f"kernel_{n}", "seed": f"compared:{n}", "point": n} for n in range(9)]
     for subject in subjects(requests, tmp_path):

@@ -480,7 +480,8 @@ module {
 """
 
 
-def test_another_form_of_a_single_row():
+@pytest.mark.parametrize("device", ["cpu"], indirect=True)
+def test_another_form_of_a_single_row(device):
     other = next(form for form in _forms(_UNIT) if "tt.reshape" not in form)
     for target in ("cuda:80", "cuda:90"):
         corpus.compile_ttir(other, corpus.parse_target(target), False)
