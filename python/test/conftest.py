@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", 
 import launched  # noqa: E402
 import levels  # noqa: E402
 import looking  # noqa: E402
+import replay  # noqa: E402
 
 # PyTorch frees a CUDA graph that another one's capture finds unused, which breaks the capture. So
 # garbage is collected before each.
@@ -29,6 +30,7 @@ if hasattr(torch.compiler.config, "force_cudagraph_gc"):
     torch.compiler.config.force_cudagraph_gc = True
 
 OBSERVER = looking.Observer()
+REPLAYER = replay.Replayer(0)
 NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
 COMMIT = levels.commit()
 _CASES = itertools.count()
@@ -58,6 +60,14 @@ def pytest_addoption(parser):
         type=Path,
         help="a folder of notes from a run with another Triton: of the tests that are not marked "
         "`every_triton`, run those whose kernels are others here (see launched.py)",
+    )
+
+    parser.addoption(
+        "--replay",
+        type=int,
+        default=0,
+        help="of so many plans, carry out a launch of one once more, as an exported module, too "
+        "(see replay.py); 1: of each plan",
     )
 
     parser.addoption(
@@ -111,7 +121,9 @@ def _looks(item) -> bool:
 def looked(tmp_path_factory):
     """The processes of a run share what they have looked at."""
     folder = tmp_path_factory.getbasetemp()
-    OBSERVER.share((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "looked")
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    OBSERVER.share(folder / "looked")
+    REPLAYER.share(folder / "replayed")
 
 
 @pytest.fixture
@@ -139,8 +151,14 @@ def pytest_pyfunc_call(pyfuncitem):
         OBSERVER.install()
     OBSERVER.clear()
     OBSERVER.notes = "unobserved" not in pyfuncitem._fixtureinfo.argnames
+    REPLAYER.each = pyfuncitem.config.getoption("--replay")
+    if REPLAYER.each and OBSERVER.notes and _looks(pyfuncitem):
+        REPLAYER.install()
+        REPLAYER.begin()
     try:
         result = yield from _under_schedule(pyfuncitem)
+        found = REPLAYER.replay()
+        assert not found, f"an exported module differs: {found}"
         if (notes := pyfuncitem.config.stash.get(NOTES, None)) is not None:
             notes.note(pyfuncitem.nodeid, OBSERVER.states())
         if _looks(pyfuncitem):
@@ -148,6 +166,7 @@ def pytest_pyfunc_call(pyfuncitem):
         return result
     finally:
         OBSERVER.clear()
+        REPLAYER.end()
 
 
 def _under_schedule(pyfuncitem):

@@ -116,9 +116,9 @@ def assert_gradients_close(
     that PyTorch itself makes. Float tensors that require gradients are compared. ``upstreams``
     are the gradients of the outputs (random by default, None for an output that is not used).
     `roundings` says how many follow one another on the way to a gradient, and `updates` how many
-    are added to one in memory, see `floor`; `theirs` is the error of gradients that another backward
-    would have, too. What the backward allocates is watched, which CUDA graphs do not stand: they
-    have memory of their own.
+    are added to one in memory, see `floor`; `theirs` is an error of gradients that another
+    backward would have, too. What the backward allocates is watched, which CUDA graphs do not
+    stand: they have memory of their own.
     """
     wanted = [
         (i, x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad

@@ -112,34 +112,45 @@ def _kind_of(state, plan) -> tuple:
     )
 
 
-class Looker:
-    """Looks at launches that nobody has looked at: quickly, and in every way if the kind is new.
-
-    Processes with the same `folder` share what they have looked at.
-    """
+class Seen:
+    """What has been seen; processes with the same `folder` share it."""
 
     def __init__(self):
-        self._seen: set[str] = set()
-        self.folder: Path | None = None
+        self._keys: set[str] = set()
+        self._folder: Path | None = None
 
-    def look(self, plans) -> list[str]:
-        """Return what fails."""
-        if not self._is_new([plan.asked for _, plan, _ in plans]):
-            return []
-        return list(failures(plans, None if self._is_new(kind_of(plans)) else QUICK))
+    def share(self, folder: Path) -> None:
+        """Share with other processes that have the same folder."""
+        folder.mkdir(exist_ok=True)
+        self._folder = folder
 
-    def _is_new(self, subject) -> bool:
+    def is_new(self, subject) -> bool:
         """Whether nobody has asked so before."""
-        key = hashlib.sha256(repr(subject).encode()).hexdigest()
-        if key in self._seen:
+        key = digest(subject)
+        if key in self._keys:
             return False
-        self._seen.add(key)
-        if self.folder is not None:
+        self._keys.add(key)
+        if self._folder is not None:
             try:
-                (self.folder / key).touch(exist_ok=False)
+                (self._folder / key).touch(exist_ok=False)
             except FileExistsError:
                 return False
         return True
+
+
+def digest(subject) -> str:
+    """Return a key that is the same in other processes."""
+    return hashlib.sha256(repr(subject).encode()).hexdigest()
+
+
+class Looker(Seen):
+    """Looks at launches that nobody has looked at: quickly, and in every way if the kind is new."""
+
+    def look(self, plans) -> list[str]:
+        """Return what fails."""
+        if not self.is_new([plan.asked for _, plan, _ in plans]):
+            return []
+        return list(failures(plans, None if self.is_new(kind_of(plans)) else QUICK))
 
 
 class Observer:
@@ -153,8 +164,7 @@ class Observer:
 
     def share(self, folder: Path) -> None:
         """Look at nothing that another process with the same folder has looked at."""
-        folder.mkdir(exist_ok=True)
-        self._looker.folder = folder
+        self._looker.share(folder)
 
     def install(self) -> None:
         """Note launches from now on; tests import the package late, when a driver is chosen."""

@@ -2,13 +2,13 @@
 
 import triton
 import triton.language as tl
-from triton.backends.autodiff import custom_vjp
 from kernels.combiners import affine as linear_recurrence  # noqa: F401
 from kernels.combiners import either as probabilistic_or  # noqa: F401
 from kernels.combiners import hypotenuse as root_of_squares  # noqa: F401
 from kernels.combiners import log_add_exp  # noqa: F401
 from kernels.combiners import online_softmax as soft_maximum  # noqa: F401
 from kernels.combiners import product as multiply  # noqa: F401
+from triton.backends.autodiff import custom_vjp
 
 
 @triton.jit

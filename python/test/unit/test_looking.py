@@ -186,6 +186,7 @@ def test_what_fails_is_told(device, error, monkeypatch, tmp_path):
         "kernels",
     }
     looker, other = looking.Looker(), looking.Looker()
-    looker.folder = other.folder = tmp_path
+    looker.share(tmp_path)
+    other.share(tmp_path)
     assert looker.look(plans) and not looker.look(plans), "each plan is looked at once"
     assert not other.look(plans), "by all processes together"
