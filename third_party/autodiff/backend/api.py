@@ -165,7 +165,7 @@ class DifferentiableKernel(Differentiable):
     def _run(self, *args, grid, **kwargs):
         resolver = self._resolver
         name = resolver.function.__name__
-        wants, device = runtime.look_over(name, (*args, *kwargs.values()))
+        wants, device, is_ordinary = runtime.look_over(name, (*args, *kwargs.values()))
         if wants:
             results.note_wanted()
         if device is not None and device != torch.cuda.current_device():
@@ -178,7 +178,7 @@ class DifferentiableKernel(Differentiable):
             given = named_values(resolver.function, args, kwargs)
             refuse_tangents(f"kernel {name!r}", given)
         # An autotuner launches the kernel before we do.
-        if resolver.wrapped or not wants:
+        if not is_ordinary and (resolver.wrapped or not wants):
             refuse_null(resolver.function, args, kwargs)
         if wants or is_counting():
             resolver.rehearse(args, kwargs, grid)
@@ -193,7 +193,8 @@ class DifferentiableKernel(Differentiable):
             raise
         if kernel is not None:
             refuse_idle(kernel, resolver.function)
-            refuse_addresses(kernel, resolver.function, (*args, *kwargs.values()))
+            if not is_ordinary or makes_pointers(kernel):
+                refuse_addresses(kernel, resolver.function, (*args, *kwargs.values()))
             self._remember(kernel, None, resolver.function)
         return kernel
 
@@ -232,7 +233,7 @@ class DifferentiableKernel(Differentiable):
                 f"kernel {name!r} is launched by a method of its {type(self._kernel).__name__}, "
                 "which a check cannot follow: launch it as kernel[grid](…)"
             )
-        _, device = runtime.look_over(name, (*args, *kwargs.values()))
+        device = runtime.look_over(name, (*args, *kwargs.values())).device
         with contextlib.nullcontext() if device is None else torch.cuda.device(device):
             return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
 
@@ -246,7 +247,7 @@ class DifferentiableKernel(Differentiable):
         if forward_ad._current_level >= 0:
             given = named_values(launch.function, launch.values, {})
             refuse_tangents(f"kernel {launch.function.__name__!r}", given)
-        wants, _ = runtime.look_over(launch.function.__name__, launch.values)
+        wants = runtime.look_over(launch.function.__name__, launch.values).wants
         if wants or is_counting():
             self._start(launch)
         else:

@@ -236,16 +236,28 @@ class FactKey:
         self.based = tuple(sorted({*self.based, *based}))
 
     def extract(self, grid, leaves):
-        """Return the key of a launch, and which arguments share memory: see `_aliasing`."""
+        """Return the key of a launch, and which arguments share memory: see `_aliasing`.
+
+        Every launch comes here. Its tensors are on one device, or on the CPU (`look_over`).
+        """
         layouts, spans, views, scalars = [], [], [], []
+        # From where to where tensors reach, if it matters which of them meet.
+        ranges = {} if self._pairs else None
+        device = None
         for i in self.pointers:
             t = leaves[i]
-            if isinstance(t, Tensor):
-                if t.is_nested:
-                    raise ArgumentError(f"{self._where(i)} {fault_of(t)}")
-                layouts.append((t.shape, t.stride(), t.device, t.is_neg(), t.data_ptr() == 0))
-            else:
+            if not isinstance(t, Tensor):
                 layouts.append(type(t))
+                continue
+            if t.is_nested:
+                raise ArgumentError(f"{self._where(i)} {fault_of(t)}")
+            if device is None:
+                device = t.device
+            shape, strides, start = t.shape, t.stride(), t.data_ptr()
+            layouts.append((shape, strides, t.is_cpu, t.is_neg(), start == 0))
+            if ranges is not None:
+                size = t.nbytes if t.is_contiguous() else extent(shape, strides) * t.element_size()
+                ranges[i] = start, start + size
         for i in self.spanned:
             t = leaves[i]
             if isinstance(t, Tensor):
@@ -260,27 +272,14 @@ class FactKey:
         for i in self.scalars:
             v = leaves[i]
             scalars.append(contents.fingerprint(v) if isinstance(v, Tensor) else v)
-        aliasing = self._aliasing(leaves, layouts, grid)
+        aliasing = self._aliasing(leaves, ranges, grid) if ranges else ((), ())
         described = self.descriptors.known(leaves)
-        return (grid, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
+        return (grid, device, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
-    def _aliasing(self, leaves, layouts, grid):
+    def _aliasing(self, leaves, ranges, grid):
         """Return the `Overlap`s of a launch, and the pairs of arguments in one storage of which
         the kernel touches no common memory.
         """
-        if not self._pairs:
-            return (), ()
-        ranges = {}
-        for i, layout in zip(self.pointers, layouts, strict=True):
-            if type(layout) is not tuple:
-                continue
-            t = leaves[i]
-            if t.is_contiguous():
-                size = t.nbytes
-            else:
-                size = extent(layout[0], layout[1]) * t.element_size()
-            start = t.data_ptr()
-            ranges[i] = (start, start + size)
         found, beside = [], []
         parts = None
         for a, b, written in self._pairs:

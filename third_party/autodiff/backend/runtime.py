@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from typing import NamedTuple
 
 import torch
 
@@ -18,7 +19,7 @@ from .overwritten import note as note_writes
 from .overwritten import saved_tensors
 from .results import note_without_history, witness
 from .state import KernelState
-from .tensors import PLAIN
+from .tensors import PLAIN, TENSORS
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
 
 Tensor = torch.Tensor
@@ -71,27 +72,45 @@ def _node(kind, name: str):
     return type(kind)(name, (kind,), {"__module__": kind.__module__})
 
 
-def look_over(name: str, values) -> tuple[bool, int | None]:
-    """Return whether a gradient of arguments may be wanted, and their CUDA device.
+class Look(NamedTuple):
+    """What is seen of the arguments of a launch, which are looked at once.
+
+    That is whether a gradient of one may be wanted, their CUDA device, and whether they are
+    `ordinary`: tensors with an address, numbers or strings.
+    """
+
+    wants: bool
+    device: int | None
+    is_ordinary: bool
+
+
+def look_over(name: str, values) -> Look:
+    """Look at the arguments of a launch.
 
     Raises for a proxy of `torch.fx` among the arguments of kernel `name`, and for tensors on
     several devices.
     """
-    wants, device, other = False, None, None
+    wants, device, other, is_ordinary = False, None, None, True
     for value in values:
+        kind = type(value)
+        if kind in PLAIN:
+            continue
         if isinstance(value, Tensor):
             if value.requires_grad:
                 wants = True
             place = value.get_device() if value.is_cuda else None
-        elif type(value) not in PLAIN:
+            try:
+                if kind not in TENSORS or value.is_nested or not value.data_ptr():
+                    is_ordinary = False
+            except (RuntimeError, ValueError):  # one that refuses to tell
+                is_ordinary = False
+        else:
             refuse_proxy(name, value)
-            wants = True
+            wants, is_ordinary = True, False
             # A tuple, or a tensor descriptor.
             inner = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
             tensors = [part for part in inner if isinstance(part, (Tensor, tuple))]
-            place = look_over(name, tensors)[1] if tensors else None
-        else:
-            continue
+            place = look_over(name, tensors).device if tensors else None
         if device is None:
             device = place
         elif place is not None and place != device:
@@ -102,7 +121,7 @@ def look_over(name: str, values) -> tuple[bool, int | None]:
             f"the tensors given to kernel {name!r} are on cuda:{device} and cuda:{other}: "
             "move them to one device"
         )
-    return wants, device
+    return Look(wants, device, is_ordinary)
 
 
 @contextlib.contextmanager

@@ -18,13 +18,13 @@ _UNINITIALIZED = torch.nn.parameter.UninitializedTensorMixin
 
 # Arguments of these types never carry a gradient.
 PLAIN = frozenset((int, float, bool, str, type(None)))
-_TENSORS = (Tensor, torch.nn.Parameter)
+TENSORS = (Tensor, torch.nn.Parameter)
 
 
 def are_plain(values) -> bool:
     """Return whether all are tensors, numbers or strings, so that nothing stands for a tensor."""
     for value in values:
-        if type(value) not in _TENSORS and type(value) not in PLAIN:
+        if type(value) not in TENSORS and type(value) not in PLAIN:
             return False
     return True
 
