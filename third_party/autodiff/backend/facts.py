@@ -236,14 +236,10 @@ class FactKey:
         self.based = tuple(sorted({*self.based, *based}))
 
     def extract(self, grid, leaves):
-        """Return the key of a launch, and which arguments share memory: see `_aliasing`.
-
-        Every launch comes here. Its tensors are on one device, or on the CPU (`look_over`).
-        """
+        """Return the key of a launch, and which arguments share memory: see `_aliasing`."""
         layouts, spans, views, scalars = [], [], [], []
         # From where to where tensors reach, if it matters which of them meet.
         ranges = {} if self._pairs else None
-        device = None
         for i in self.pointers:
             t = leaves[i]
             if not isinstance(t, Tensor):
@@ -251,10 +247,9 @@ class FactKey:
                 continue
             if t.is_nested:
                 raise ArgumentError(f"{self._where(i)} {fault_of(t)}")
-            if device is None:
-                device = t.device
             shape, strides, start = t.shape, t.stride(), t.data_ptr()
-            layouts.append((shape, strides, t.is_cpu, t.is_neg(), start == 0))
+            # The kernel says of which type devices are (`validate`), so their numbers do.
+            layouts.append((shape, strides, t.get_device(), t.is_neg(), start == 0))
             if ranges is not None:
                 size = t.nbytes if t.is_contiguous() else extent(shape, strides) * t.element_size()
                 ranges[i] = start, start + size
@@ -274,7 +269,7 @@ class FactKey:
             scalars.append(contents.fingerprint(v) if isinstance(v, Tensor) else v)
         aliasing = self._aliasing(leaves, ranges, grid) if ranges else ((), ())
         described = self.descriptors.known(leaves)
-        return (grid, device, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
+        return (grid, described, *scalars, *layouts, *spans, *views, aliasing), aliasing
 
     def _aliasing(self, leaves, ranges, grid):
         """Return the `Overlap`s of a launch, and the pairs of arguments in one storage of which
