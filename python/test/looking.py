@@ -96,11 +96,14 @@ def failures(plans, among=None) -> Iterator[str]:
 
 def kind_of(plans) -> tuple:
     """Return what two launches have in common if the same is to be said of both."""
-    return tuple(_kind_of(state, plan) for state, plan, _ in plans)
+    return tuple(_kind_of(*launch) for launch in plans)
 
 
-def _kind_of(state, plan) -> tuple:
+def _kind_of(state, plan, execution) -> tuple:
+    facts = execution and execution.facts
     return (
+        bool(facts and facts.aliasing),
+        bool(facts and facts.beside),
         plan.forward is not None,
         plan.counting is not None,
         plan.launch is not None,

@@ -217,6 +217,34 @@ def test_exported_modules_of_parts(device, tmp_path):
     )
 
 
+@triton.jit
+def counting_kernel(x_ptr, place_ptr, count_ptr, y_ptr, B: tl.constexpr):
+    p = tl.program_id(0)
+    place = tl.load(place_ptr + p)
+    tl.store(count_ptr + p, place + 1)
+    lanes = p * B + tl.arange(0, B)
+    x = tl.load(x_ptr + lanes)
+    tl.store(y_ptr + lanes, place.to(x.dtype) * x * x)
+
+
+def counting(kernel, x):
+    places, counts = torch.arange(2 * len(x), dtype=torch.int32, device=x.device).chunk(2)
+    y = torch.empty_like(x)
+    kernel[(len(x),)](x, places, counts, y, B=x.shape[1])
+    return y, counts
+
+
+def test_exported_modules_of_integers_in_one_storage(device, tmp_path):
+    """They have no gradient, but their layouts are asserted."""
+    op = autodiff(counting_kernel, counting)
+    x = random_tensor(5, 8, device=device)
+    path = op.export(tmp_path / "counting.py", x)
+    y, counts = module_at(path).counting(x)
+    (found,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(found, 2 * torch.arange(5, device=device)[:, None] * x)
+    assert counts.tolist() == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("before", [0, 1])
 def test_data_of_another_tensor_that_is_set(device, before):
     """What is around a tensor that stays where it was is read as before."""

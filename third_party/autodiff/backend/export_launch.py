@@ -269,11 +269,12 @@ class ExportedLaunch:
 
     @cached_property
     def _described(self) -> list[int]:
-        """The tensors whose layout the backward needs."""
+        """The tensors whose layout the backward needs, or what is asserted of them."""
         needed = {g.argument for g in self.plan.gradients} | self.plan.cotangents()
         launch = self.plan.launch
         checks = (*self.plan.checks, *(launch.checks if launch is not None else ()))
         needed |= {check.argument for check in checks} | self.without_influence
+        needed |= {i for pair in self.facts.beside for i in pair}
         return sorted(needed | self._seen_by_sizes | {*self.execution.reread})
 
     @cached_property
