@@ -40,10 +40,13 @@ EQUIVALENT = {
     "explain:_cut:limit shifted:0": "an address may be a character longer",
     "graph_operator:LaunchOperator._gradient:context lost:0": "only with several GPUs",
     "graph_stubs:_example:operand dropped:0": "all of Dynamo's variables have the method",
+    "memory:snapshot:flag flipped:0": "all of the copy is written then",
     "miscompiled:mended:other elements:1": "only GPUs have such code",
+    "omitted:_live:first left out:0": "PTX begins with its version, which reads no register",
     "partials:tile_of:stride lost:3": "only GPUs have warps",
     "runtime:recording_history:guard lost:0": "a short way out",
     "spaces:Space.places:stride lost:2": "fewer places are compared",
+    "tracing:_trace:call dropped:1": "TTIR has nothing of a device's own dialects",
 }
 
 

@@ -137,8 +137,30 @@ print("right")
 """
 )
 
+# What a kernel calls by names of its own is Triton's all the same.
+IMPORTED = """
+import torch
+import triton
+from triton.language import arange, constexpr, debug_barrier, load, store
+from triton.backends.autodiff import differentiable
 
-@pytest.mark.parametrize("program", [RIGHT, REFUSED], ids=["right", "refused"])
+@triton.jit
+def kernel(x_ptr, y_ptr, BLOCK: constexpr):
+    i = arange(0, BLOCK)
+    x = load(x_ptr + i)
+    debug_barrier()
+    store(y_ptr + i, x * x)
+
+x, y = torch.randn(8, requires_grad=True), torch.empty(8)
+differentiable(kernel)[(1,)](x, y, BLOCK=8)
+y.sum().backward()
+torch.testing.assert_close(x.grad, 2 * x.detach())
+print("right")
+"""
+PROGRAMS = {"right": RIGHT, "refused": REFUSED, "imported": IMPORTED}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_debugging(tmp_path, program):
     if gradients.FORWARD_ONLY:
         pytest.skip("nothing to see in the forward pass")
@@ -146,7 +168,8 @@ def test_debugging(tmp_path, program):
     script = tmp_path / "program.py"
     script.write_text(program)
     environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     done = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True
     )

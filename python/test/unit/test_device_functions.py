@@ -558,6 +558,20 @@ def test_kernels_are_compiled_again(device, call, tmp_path):
     assert [run(2, 3), run(2, 3), run(5, 3), run(5, 4)] == [7, 7, 13, 14]
 
 
+def test_text_of_a_function_that_changes():
+    """What was derived before is not taken for the new function."""
+
+    @triton.jit
+    def function(x):
+        return 3.0 * x
+
+    derived = grad(function)
+    for factor in ("3.0", "5.0"):
+        function._unsafe_update_src(function.src.replace("3.0", factor))
+        assert factor in derived.source("fp32")
+    assert "3.0" not in derived.source("fp32")
+
+
 def test_another_version_or_rule_compiles_again(monkeypatch):
     """Triton's key of a kernel covers what derives its gradients."""
     from triton_autodiff import device_functions

@@ -78,6 +78,18 @@ def test_epilogue(device):
     )  # fmt: skip
 
 
+def test_who_reads_what_is_handed_over(device):
+    """Two loops become two kernels, and each reads what it needs itself."""
+    op = differentiated(sch.window_and_triangle_kernel, sch.window_and_triangle)
+    op(*(random_tensor(4, 8, device=device) for _ in range(2)), 3)
+    text = op.explain()
+    for n, name in enumerate(("near", "before")):
+        assert re.search(
+            rf"handed over: (\w+)_bwd leaves the value of 'd_{name}' .*, for "
+            rf"\1_bwd_interchanged{n}\n", text
+        )  # fmt: skip
+
+
 def test_counter_of_a_loop(device):
     """A start that depends on the program: the address is the counter itself."""
     op = differentiated(sch.band_kernel, sch.band)

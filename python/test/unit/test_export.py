@@ -24,6 +24,7 @@ from exporting import (
 from kernels import cross_entropy, in_place, matmul, picking, short_products, softmax
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable, export_launch
 from triton.backends.autodiff.export_checks import Assertions
+from triton.backends.autodiff.python_text import laid_out
 
 pytestmark = pytest.mark.every_triton
 
@@ -184,6 +185,48 @@ def test_ruff(form, device, tmp_path):
     op, (make, dtype), (first, *_), _ = FORMS[form]
     path = op.export(tmp_path / "exported.py", *make(dtype, device, *first))
     passes_ruff(path)
+
+
+LONG = "a_name_of_some_length"
+BROKEN = {
+    "empty brackets behind arguments": f"""
+{LONG} = {LONG}.{LONG}(
+    first_argument, other
+).restored()""",
+    "empty brackets among arguments": f"""
+{LONG} = {LONG}(
+    first_argument, second_argument, third_argument, {LONG}()
+)""",
+    "a loop of short terms": f"""
+{LONG} = all(
+    {LONG} >= first and {LONG} >= second
+    for number in range({LONG})
+)""",
+    "a loop of long terms": f"""
+{LONG} = all(
+    {LONG}[number] >= 0
+    and {LONG}[number + 1] >= {LONG}[number]
+    for number in range({LONG})
+)""",
+    "terms": f"""
+{LONG} = (
+    {LONG} * first_factor
+    + {LONG} * second_factor
+    - {LONG}
+)""",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_long_lines(name):
+    """They are broken as ruff breaks them."""
+    broken = BROKEN[name].removeprefix("\n")
+    parts = [line.strip() for line in broken.splitlines()]
+    whole = " ".join(parts)
+    if parts[0].endswith("= ("):
+        whole = whole.removesuffix(" )").replace("= (", "=")
+    whole = whole.replace("( ", "(").replace(" )", ")")
+    assert len(whole) > 100 and laid_out([whole]) == broken
 
 
 @triton.jit

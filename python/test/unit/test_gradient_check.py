@@ -205,6 +205,21 @@ def test_one_wrong_element_of_many(device, check, value):
         check(op, (x, y), elements=4)
 
 
+def test_a_direction_moves_all_elements(device, check):
+    """So that one direction shows a wrong element that is not looked at by itself."""
+    from triton.backends.autodiff import GradientCheckError
+
+    def spoil(gradient):
+        gradient[17, 4] = 30.0
+        return gradient
+
+    op = _wrong(differentiated(ew.add_kernel, ew.add), input0=spoil)
+    x, y = (random_tensor(40, 30, device=device) for _ in range(2))
+    for seed in range(4):
+        with pytest.raises(GradientCheckError, match=r"input 0.*\[17, 4\]: expected"):
+            check(op, (x, y), elements=1, directions=1, seed=seed)
+
+
 @pytest.mark.parametrize("default", ["cpu", "meta"])
 def test_any_default_device(device, check, default):
     """A tensor of the check's own is not made where the user's are."""

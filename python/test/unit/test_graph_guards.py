@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 from torch._dynamo.testing import CompileCounterWithBackend
-from triton.backends.autodiff import autodiff, differentiable, register_vjp
+from triton.backends.autodiff import autodiff, differentiable, graph_launch, register_vjp
 from triton.backends.autodiff.graph_launch import KEEPS_FUNCTIONS
 from triton.language.extra import libdevice
 
@@ -189,6 +189,22 @@ def test_others_are_not_mistaken(device, name, backend):
         x.requires_grad_()
         expected = results(each, x, upstream)
         torch.testing.assert_close(results(graph, x, upstream), expected)
+
+
+@pytest.mark.parametrize("name", ["kernel", "function"])
+def test_functions_that_graphs_cannot_hold(device, name, monkeypatch):
+    """With an older PyTorch, a function as a constexpr breaks the graph, and a number does not."""
+    monkeypatch.setattr(graph_launch, "KEEPS_FUNCTIONS", False)
+    launch, _ = PAIRS[name]()
+    x = torch.randn(BLOCK, device=device, requires_grad=True)
+    upstream = torch.randn_like(x)
+    whole = torch.compile(launch, backend="aot_eager", fullgraph=True)
+    expected = results(launch, x, upstream)
+    if name == "function":
+        with pytest.raises(torch._dynamo.exc.Unsupported, match="function is a constexpr of this"):
+            whole(x)
+        whole = torch.compile(launch, backend="aot_eager")
+    torch.testing.assert_close(results(whole, x, upstream), expected)
 
 
 @pytest.mark.parametrize(

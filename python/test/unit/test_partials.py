@@ -105,6 +105,18 @@ def test_launch_for_all(device, on_gpu, monkeypatch):
         assert_adds_up(gradient, memory)
 
 
+def test_compiling_the_kernel_is_logged(device, on_gpu, caplog):
+    """The launches behind it compile nothing."""
+    sums, memory = made(3, "dense", torch.float32, torch.float32, device)
+    several = Sums([sums], on_gpu)
+    with caplog.at_level("INFO", logger="triton_autodiff"):
+        several.run([memory])
+        assert "compiling kernel 'add_up': " in caplog.text
+        caplog.clear()
+        several.run([memory])
+        assert "add_up" not in caplog.text
+
+
 def test_while_kernels_are_interpreted(device):
     """TRITON_INTERPRET=1 is for the user's kernels; sums are added up by a compiled one."""
     environment = {**os.environ, "TRITON_INTERPRET": "1"}

@@ -379,6 +379,18 @@ def test_masks_of_lanes_apart(device, differentiable):
     torch.testing.assert_close(x.grad, expected)
 
 
+def test_the_most_lanes_that_are_looked_at(device, differentiable, monkeypatch):
+    """Those of two programs are as many places as are compared."""
+    from triton.backends.autodiff import spaces
+    from triton.backends.autodiff.errors import RaceError
+
+    monkeypatch.setattr(spaces, "_MOST_PLACES", 16)
+    x, y = random_tensor(16, device=device), torch.zeros(16, device=device)
+    differentiable(overlapping_kernel)[(2,)](x, y, 4, BLOCK=8)
+    with pytest.raises(RaceError, match="programs .* store to element 4 of argument 'y_ptr'"):
+        y.sum().backward()
+
+
 def test_iterations_that_are_not_looked_at(device, differentiable, monkeypatch):
     """Where too many iterations store, nobody knows what the last one leaves."""
     from triton.backends.autodiff import spaces

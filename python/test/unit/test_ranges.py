@@ -4,9 +4,11 @@ import itertools
 
 import numpy
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.backends.autodiff.checks import BijectiveCheck, DistinctCheck
+from triton.backends.autodiff.contents import Contents
 from triton.backends.autodiff.errors import CheckError, PlanError
 from triton.backends.autodiff.ranges import Ranges
 
@@ -123,6 +125,16 @@ def test_what_cannot_be_read():
         args = [None, table, None]
         assert check("bijective", SEGMENTS).objection((5,), (1,), args, (2, 1, 1)) is not None
         assert not check("distinct", SEGMENTS).holds(args, (2, 1, 1))
+
+
+def test_places_that_a_tensor_does_not_have():
+    """Neither before its first element nor beyond its last one is an integer read."""
+    tensor = torch.tensor([4, 5, 6])
+    contents = Contents(tensor)
+    assert contents.at([2, 0]).tolist() == [6, 4] and contents.at(numpy.zeros(0, int)).size == 0
+    for places in ([0, 3], [-1, 1], 3, -1):
+        with pytest.raises(CheckError, match="beyond a tensor's end"):
+            contents.at(places)
 
 
 @pytest.mark.parametrize(

@@ -306,6 +306,23 @@ def test_hooks_that_return_another_shape(device, unpack):
         y.sum().backward()
 
 
+@triton.jit
+def square_of_matrix_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + i, x * x)
+
+
+def test_hooks_that_return_another_layout(device):
+    """The same memory in another order: what counts are the numbers that PyTorch sees in it."""
+    x = torch.randn(4, 4, device=device, requires_grad=True)
+    y = torch.empty_like(x)
+    with saved_tensors_hooks(lambda t: t, lambda t: t.t()):
+        differentiable(square_of_matrix_kernel)[(1,)](x, y, SIZE=16)
+    (found,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(found, 2 * x.detach().t())
+
+
 @pytest.mark.parametrize("data", [lambda t: t[:5], lambda t: t[:5].clone(), lambda t: t[:0]])
 def test_data_that_is_set(device, data):
     x, w = _inputs(device)
