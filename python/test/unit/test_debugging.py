@@ -146,7 +146,8 @@ def test_debugging(tmp_path, program):
     script = tmp_path / "program.py"
     script.write_text(program)
     environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    paths = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     done = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True
     )
