@@ -215,6 +215,19 @@ def test_clear_leaves_what_others_wrote(home):
     assert leftovers.find(home / "nowhere") == []
 
 
+def test_clear_where_another_process_deletes_the_same(tmp_path):
+    """What is gone already is no error, and all else goes as well."""
+    names = "k.plan.json", "k.tuning.json"
+    (tmp_path / "A").mkdir()
+    for name in (*names, "kernel.json"):
+        (tmp_path / "A" / name).write_text("{}")
+    found = leftovers.find(tmp_path)
+    assert sorted(leftover.path.name for leftover in found) == [*names]
+    found[0].path.unlink()
+    leftovers.remove(found)
+    assert [path.name for path in tmp_path.rglob("*")] == ["A", "kernel.json"]
+
+
 def test_log(home):
     """With the variable, what is derived and compiled is on stderr, with seconds."""
     (home / "cubes.py").write_text(EXAMPLE)
