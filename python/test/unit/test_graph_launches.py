@@ -283,6 +283,29 @@ def test_addresses_that_are_not_aligned(device, backend):
         assert_gradients_close(compiled, reference, [placed(offset), placed(offset)])
 
 
+@differentiable
+@triton.jit
+def squared(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+@pytest.mark.parametrize("reads_view", [True, False])
+def test_views_of_what_was_changed_since(device, reads_view):
+    """A view still shares memory with its base, where functionalization has renewed only that."""
+
+    def program(x):
+        base = x * 1
+        view = base.view(-1)
+        base.mul_(2)
+        squared[(2,)](*((view, base) if reads_view else (base, view)), x.numel(), BLOCK=32)
+        return base * 1
+
+    x = random_tensor(40, device=device)
+    assert_gradients_close(in_one_graph(program), lambda x: (2 * x).square(), [x])
+
+
 # ------------------------------------------------------------------------ what graphs cannot hold
 
 
