@@ -38,10 +38,15 @@ PATIENCE, SLACK, CASES = 25, 5, 40
 EQUIVALENT = {
     "driver:CPUDriver.map_python_to_cpp_type:guard lost:0": "Triton asks GPUs' drivers only",
     "explain:_cut:limit shifted:0": "an address may be a character longer",
+    "graph_backward:record:alias in place of a copy:4": "PyTorch's operators take tuples, too",
+    "graph_kernels:InlinedLaunch.check:check dropped:0": "what memory decides is unforeseen",
     "graph_operator:LaunchOperator._gradient:context lost:0": "only with several GPUs",
     "graph_stubs:_example:operand dropped:0": "all of Dynamo's variables have the method",
+    "interpreted:_captured:context lost:0": "methods of tl.tensor have no empty cells",
     "miscompiled:mended:other elements:1": "only GPUs have such code",
     "partials:tile_of:stride lost:3": "only GPUs have warps",
+    "reference:Reference._record:context lost:0": "only with several GPUs",
+    "registered:_own:key part lost:1": "PyTorch's gradients have the types of their tensors",
     "runtime:recording_history:guard lost:0": "a short way out",
     "spaces:Space.places:stride lost:2": "fewer places are compared",
 }
