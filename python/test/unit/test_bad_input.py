@@ -223,6 +223,8 @@ def test_memory_of_a_plain_launch_on_the_cpu():
         (lambda x: (x, "b"), "'xs'.*got str 'b'"),
         (lambda x: [x, x], "'xs'.*got list"),
         (lambda x: (x, torch.zeros(64).to_sparse()), None),
+        (lambda x: (x, without_memory(x.device)), r"'xs\[1\]'.*without the memory"),
+        (lambda x: (x.detach(), without_memory(x.device)), "'xs'.*without the memory"),
     ],
 )
 def test_tuple_arguments(device, bad, message):

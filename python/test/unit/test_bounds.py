@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import elementwise as ew
-from kernels import gather, loops
+from kernels import gather, loops, whiles
 from kernels import matmul as mm
 from kernels import normalization as norm
 from kernels import softmax as sm
@@ -78,6 +78,16 @@ def test_gradients_are_the_same(device, case):
     assert_gradients_close(op, reference, inputs, roundings=roundings)
     for kernel in _kernels(op):
         assert kernel.accesses and all("kernels/" in a.position for a in kernel.accesses)
+
+
+def test_kernels_that_count_iterations(device):
+    """They check what they load, and gradients are the same."""
+    x, w = random_tensor(4, 5, 8, device=device), random_tensor(8, device=device, scale=0.4)
+    lengths = torch.tensor([3, 0, 5, 1], dtype=torch.int32, device=device)
+    op = differentiated(whiles.ragged_kernel, whiles.ragged)
+    assert_gradients_close(op, whiles.ragged_reference, (x, w, lengths))
+    (_, plan, _), *_ = op.kernel._plans((), {})
+    assert plan.counting is not None and plan.counting.accesses
 
 
 def test_load_outside_of_what_was_kept(device):

@@ -330,6 +330,17 @@ def test_too_many_programs_fail():
     assert check.holds([None], (0, 1, 1))
 
 
+@pytest.mark.parametrize("grid", [(0, 1, 1), (0, 4, 1), (4, 0, 1)])
+def test_no_programs_touch_nothing(grid):
+    """However many numbers a program would have."""
+    numbers = [["pid", 1], ["rem", ["pid", 0], 3], ["div", ["pid", 0], 3]]
+    digits = [[3**n, ["pids", number]] for n, number in enumerate(numbers)]
+    data = {"argument": 0, "offset": 0, "dims": [dimension(1, digits)]}
+    assert DistinctCheck.from_json({"kind": "distinct", **data}, 1).holds([None], grid)
+    check = BijectiveCheck.from_json({"kind": "bijective", **data}, 1)
+    assert check.objection([1], [1], [None], grid) == "it reaches no element"
+
+
 @pytest.mark.parametrize(
     ("programs", "grid", "holds"),
     [

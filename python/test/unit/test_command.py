@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import re
 import subprocess
 import sys
@@ -213,6 +214,21 @@ def test_clear_leaves_what_others_wrote(home):
     assert not any(file.name.endswith((".plan.json", ".tuning.json")) for file in left)
     assert run("check", home / "cubes.py", "--elements", 1).returncode == 0
     assert leftovers.find(home / "nowhere") == []
+
+
+def test_clear_where_another_process_deletes_the_same(tmp_path):
+    """What is gone already is no error, and all else goes as well."""
+    names = "k.plan.json", "k.tuning.json"
+    (tmp_path / "A").mkdir()
+    for name in (*names, "kernel.json"):
+        (tmp_path / "A" / name).write_text("{}")
+    found = leftovers.find(tmp_path)
+    assert sorted(leftover.path.name for leftover in found) == [*names]
+    found[0].path.unlink()
+    leftovers.remove(found)
+    assert [path.name for path in tmp_path.rglob("*")] == ["A", "kernel.json"]
+    shutil.rmtree(tmp_path / "A")
+    leftovers.remove(found)
 
 
 def test_log(home):

@@ -1,6 +1,7 @@
 """Exported modules: the same gradients as ours without us, or an AssertionError."""
 
 import ast
+import re
 import sys
 import types
 
@@ -306,6 +307,36 @@ def test_outputs_with_gradients(device, tmp_path):
     for module in (of_all, exported(op, tmp_path, *tensors((100,), device=device))):
         for outputs in ((0,), (1,), (0, 1)):
             torch.testing.assert_close(gradient(module, outputs), gradient(op, outputs))
+
+
+@triton.jit
+def far_apart_kernel(x_ptr, y_ptr, a, b, c, d, e, f, z_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + i, x * (a + b + c))
+    tl.store(z_ptr + i, x * (d + e + f))
+
+
+def test_the_head_names_outputs_in_their_order(device, tmp_path):
+    """Those whose gradients come, by place among the arguments, of which the last is the ninth."""
+    kernel = differentiable(far_apart_kernel)
+    (x,) = tensors((64,), device=device)
+    y, z = torch.empty_like(x), torch.empty_like(x)
+    text = kernel.export(
+        tmp_path / "far.py", x, y, *range(2, 8), z, BLOCK=64, grid=(1,)
+    ).read_text()
+    assert "- gradients of `x_ptr`, from those of `y_ptr`, `z_ptr`\n" in text
+
+
+@pytest.mark.parametrize("form", ["layer norm", "matmul"])
+def test_text_that_is_not_needed(form, device, tmp_path):
+    """Grids end with the last axis that has programs; only integers of the user's may be a 1."""
+    op, (make, dtype), (first, *_), _ = FORMS[form]
+    op(*make(dtype, device, *first))
+    text = op.export(tmp_path / "short.py").read_text()
+    grids = re.findall(r"(?:blocks\w* = |_bwd\w*\[)(\(.*\))", text)
+    assert grids and not [grid for grid in grids if grid.endswith(", 1)")]
+    assert not re.search(r"\bsize\w* = tl\.cast", text)
 
 
 def test_several_launches(device, tmp_path):

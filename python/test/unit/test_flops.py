@@ -60,6 +60,16 @@ def at_most_kernel(a, count, c, most, BLOCK: tl.constexpr):
     tl.store(c + place, sums)
 
 
+@triton.jit
+def in_groups_kernel(a, c, groups, BLOCK: tl.constexpr):
+    # Without groups, nothing is computed, nor divided by their number.
+    k = tl.arange(0, BLOCK)
+    if groups > 0:
+        place = (tl.program_id(0) % groups * BLOCK + k)[:, None] * BLOCK + k[None, :]
+        x = tl.load(a + place)
+        tl.store(c + place, tl.dot(x, x))
+
+
 def matmul(kernel, a: Tensor, b: Tensor) -> Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n, device=a.device)
@@ -125,6 +135,41 @@ def test_what_memory_decides_within_bounds(device, operator_name):
     with FlopCounterMode(display=False) as counter, pytest.warns(UserWarning, match="upper bound"):
         op(a, count, 7)
     assert counter.get_total_flops() == 4 * 2 * 32**3
+
+
+def test_stubs_that_launch_more_for_gradients(device, operator_name):
+    """What is counted is what runs where a gradient is wanted, of intermediate results, too."""
+    wants = []
+
+    def once_more(kernel, a: Tensor, b: Tensor) -> Tensor:
+        doubled = 2 * a
+        wants.append(doubled.requires_grad)
+        if doubled.requires_grad:
+            matmul(kernel, doubled.detach(), b)
+        return matmul(kernel, doubled, b)
+
+    op = autodiff(matmul_kernel, once_more).register(operator_name("once_more"))
+    a = torch.randn(32, 64, device=device, requires_grad=True)
+    product = 2 * 32 * 64 * 96
+    assert counted(op, a, torch.randn(64, 96, device=device)) == (2 * product, product)
+    assert wants and all(wants)
+
+
+def test_divisors_that_are_zero(device, operator_name, recwarn):
+    """No warning of NumPy's for a division that does not run."""
+
+    def in_groups(kernel, a: Tensor, groups: int) -> Tensor:
+        c = torch.zeros_like(a)
+        kernel[(2,)](a, c, groups, BLOCK=32)
+        return c
+
+    op = autodiff(in_groups_kernel, in_groups).register(operator_name("in_groups"))
+    a = torch.randn(64, 32, device=device)
+    for groups in (2, 0):
+        with FlopCounterMode(display=False) as counter:
+            op(a, groups)
+        assert counter.get_total_flops() == groups * 2 * 32**3
+    assert not [warning for warning in recwarn if warning.category is RuntimeWarning]
 
 
 @pytest.mark.parametrize("causal", [False, True])

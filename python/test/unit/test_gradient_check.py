@@ -259,6 +259,22 @@ def test_kinks_are_reported(device, check):
 
 
 @triton.jit
+def root_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, tl.sqrt(x), mask=offsets < n)
+
+
+def test_where_a_function_ends(device, check):
+    """The gradient is infinite there, and slopes are not known: that is reported, and no error."""
+    x = torch.tensor([0.0, 1.0, 0.0, 4.0], device=device, requires_grad=True)
+    (found,) = check(differentiated(root_kernel, _launch), (x,)).inputs
+    for element in (0, 2):
+        lines = [line for line in found.not_smooth if line.startswith(f"[{element}] has slopes")]
+        assert lines and "nan" in lines[0]
+
+
+@triton.jit
 def half_constants_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     """Computes in float16 what the memory does not make it."""
     offsets = tl.arange(0, BLOCK)

@@ -1,5 +1,7 @@
 """Launches in graphs that are unlike each other: gradients, what runs, what CUDA graphs hold."""
 
+import types
+
 import gradients
 import pytest
 import torch
@@ -12,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from triton.backends.autodiff import AutodiffError, differentiable, graph_kept
 from triton.backends.autodiff.errors import ArgumentError
 from triton.backends.autodiff.export_arguments import with_types
+from triton.backends.autodiff.graph_kernels import refuse_long
 from triton.tools.tensor_descriptor import TensorDescriptor
 from wrapped import Bare
 
@@ -123,6 +126,14 @@ def test_graphs_without_numbers_of_runs(device, mode):
     exact = x.detach().double().requires_grad_()
     (truth,) = torch.autograd.grad(reference(exact, ends).sum(), exact)
     torch.testing.assert_close(graph(x, ends).double(), truth, rtol=1e-5, atol=1e-6)
+
+
+def test_what_a_kernel_only_writes_is_not_copied(device):
+    """Nor kept for its gradient: what it held before is of no use."""
+    x, program = random_tensor(40, device=device), scaled_by(lambda kernel: kernel)
+    graph = make_fx(lambda x: torch.autograd.grad(program(x).sum(), x)[0])(x)
+    assert torch.ops.aten.clone.default not in [node.target for node in graph.graph.nodes]
+    assert torch.equal(graph(x), torch.full_like(x, 6))
 
 
 # ------------------------------------------------------------------------------------ CUDA graphs
@@ -272,6 +283,29 @@ def test_addresses_that_are_not_aligned(device, backend):
         assert_gradients_close(compiled, reference, [placed(offset), placed(offset)])
 
 
+@differentiable
+@triton.jit
+def squared(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x * x, mask=i < n)
+
+
+@pytest.mark.parametrize("reads_view", [True, False])
+def test_views_of_what_was_changed_since(device, reads_view):
+    """A view still shares memory with its base, where functionalization has renewed only that."""
+
+    def program(x):
+        base = x * 1
+        view = base.view(-1)
+        base.mul_(2)
+        squared[(2,)](*((view, base) if reads_view else (base, view)), x.numel(), BLOCK=32)
+        return base * 1
+
+    x = random_tensor(40, device=device)
+    assert_gradients_close(in_one_graph(program), lambda x: (2 * x).square(), [x])
+
+
 # ------------------------------------------------------------------------ what graphs cannot hold
 
 
@@ -307,6 +341,14 @@ def test_tracers_without_operators(device):
     program = scaled_by(lambda kernel: kernel)
     with pytest.raises(AutodiffError, match="'scaled' .* in whose graphs it is an operator"):
         torch.jit.trace(program, torch.randn(40, device=device))
+
+
+def test_long_integers_that_are_taken_for_short_ones():
+    """Those below -2³¹: Inductor knows that others are long, from 2³¹ on."""
+    spec = types.SimpleNamespace(name="long_kernel", types=("i64", "i32"))
+    refuse_long(spec, (2**31, -7))
+    with pytest.raises(AutodiffError, match="'long_kernel'.*takes its integers for short ones"):
+        refuse_long(spec, (-(2**31) - 1, 7))
 
 
 def test_types_of_numbers_on_one_line():

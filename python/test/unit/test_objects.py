@@ -272,7 +272,8 @@ def test_a_spawned_process_says_what_it_does_not_have(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     tests = Path(__file__).parents[1]
     command = [sys.executable, str(tmp_path / "script.py")]
-    environment = {**os.environ, "PYTHONPATH": str(tests)}
+    paths = str(tests), os.environ.get("PYTHONPATH", "")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert "PickleError: this pickle refers to 'guarded_kernel' of module '__main__'" in done.stderr

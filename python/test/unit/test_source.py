@@ -27,7 +27,7 @@ from kernels import (
 )
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
-from triton.backends.autodiff.constexprs import Constexprs
+from triton.backends.autodiff.constexprs import Constexprs, _numbers, _statements
 from triton.backends.autodiff.source import python_of
 
 TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "PRECISION": "tf32"}
@@ -302,6 +302,22 @@ def test_names_of_constexprs_change_nothing(device):
             assert named != plain
             expected = printed.ptx_of_python(plain, kernel.ttir)
             assert printed.ptx_of_python(named, kernel.ttir) == expected
+
+
+def test_numbers_stay_where_their_results_are_used_otherwise():
+    """Another trace with other statements says nothing about what these have in common."""
+    own = "def kernel(x, y):\n    i, m = 3 * x, y\n    k = i + 64\n    j = x + 7\n"
+    others = own.replace("3", "5").replace("64", "9").replace("7", "8")
+
+    def numbers(text):
+        found = _numbers(_statements(own), lambda ttir: text, "")
+        return [(token.string, other) for token, other in found]
+
+    assert numbers(others) == [("3", "5"), ("64", "9"), ("7", "8")]
+    # A statement more changes none of the others.
+    more = others.replace("    j =", "    z = m - 1\n    j =")
+    assert numbers(more) == [("3", "5"), ("64", "9"), ("7", "8")]
+    assert numbers(others.replace("k = i + 9", "k = i << 9")) == [("7", "8")]
 
 
 def _defined(source):

@@ -229,6 +229,8 @@ def test_differences_are_accepted(stored, tmp_path, capsys):
         accept.write_text(f"\n{text}\n")
         assert command.main(arguments) == 2
         assert "accepted:2: expected KERNEL TARGET FIELD: reason" in capsys.readouterr().err
+    accept.write_text("* * backward.grid: the first line counts, too\n")
+    assert command.main(arguments) == 0
 
 
 def damages(stored):
@@ -353,6 +355,25 @@ module {
 def _differ(before, after):
     plans = ({"plan": {"kernel": "k", "ttir": text}} for text in (before, after))
     return differences.compare(*plans)
+
+
+def test_all_new_entries_are_named():
+    """Also the first one, and where the old plan has none."""
+    entries = [{"name": name, "size": 1} for name in ("a", "b", "c")]
+    for known, fields in ((1, ["buffers[b]", "buffers[c]"]), (0, [f"buffers[{n}]" for n in "abc"])):
+        before, after = ({"plan": {"buffers": these}} for these in (entries[:known], entries))
+        for pair, sign in (((before, after), "+"), ((after, before), "-")):
+            found = differences.compare(*pair)
+            assert [difference.field for difference in found] == fields
+            assert all(difference.lines[0][0] == sign for difference in found)
+
+
+@pytest.mark.parametrize("letters, shown", [(39, '"' + "a" * 39), (40, "…" + "a" * 40)])
+def test_of_what_long_values_have_in_common_forty_characters_are_shown(letters, shown):
+    """Only where there are more, something is left out; the quotation mark is one of them."""
+    plans = ({"plan": {"reason": "a" * letters + end}} for end in "xy")
+    (difference,) = differences.compare(*plans)
+    assert difference.lines == (f'- {shown}x"', f'+ {shown}y"')
 
 
 def test_names_and_locations_do_not_count():

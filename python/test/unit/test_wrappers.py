@@ -103,6 +103,24 @@ def test_tuning_is_not_differentiated(device):
     assert y.grad_fn.next_functions[0][0].variable is x
 
 
+def test_plain_tuning_is_let_alone(device):
+    """Only where a launch may have gradients, there are none while a tuner measures."""
+    modes = []
+
+    def noting(call, quantiles):
+        modes.append(torch.is_grad_enabled())
+        call()
+        return [1.0] * len(quantiles)
+
+    tuner = triton.autotune(configs(), key=["n"], do_bench=noting)(make())
+    kernel = differentiable(tuner)
+    x, w = (t.detach() for t in inputs(device))
+    torch.testing.assert_close(by(tuner)(x, w), w * x * x)
+    assert modes == [True, True]
+    compare(by(kernel), device, size=40)
+    assert modes == [True, True, False, False]
+
+
 def test_tuning_restores_what_has_a_gradient(device):
     """What a tuner writes back to arguments is no step of theirs."""
     tuner = triton.autotune(configs(), key=["n"], restore_value=["x_ptr"])(make())

@@ -9,6 +9,7 @@ Kernels that Triton has compiled for a GPU are Triton's, even those that we gave
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import hashlib
 import re
@@ -69,14 +70,15 @@ def find(directory) -> list[Leftover]:
 
 
 def remove(leftovers) -> None:
-    """Delete files, and folders that are empty then."""
+    """Delete files, and folders that are empty then. Another process may delete the same."""
     for leftover in leftovers:
-        if leftover.path.is_dir():
-            shutil.rmtree(leftover.path)
-            continue
-        leftover.path.unlink(missing_ok=True)
-        if not any(leftover.path.parent.iterdir()):
-            leftover.path.parent.rmdir()
+        with contextlib.suppress(FileNotFoundError):
+            if leftover.path.is_dir():
+                shutil.rmtree(leftover.path)
+                continue
+            leftover.path.unlink()
+            if not any(leftover.path.parent.iterdir()):
+                leftover.path.parent.rmdir()
 
 
 def totals(leftovers) -> dict[str, tuple[int, int]]:

@@ -18,7 +18,7 @@ from .errors import AutodiffError
 Tensor = torch.Tensor
 _CHANGED = "modified by an inplace operation"
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
-_SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
+_SHAPE = re.compile(r"Tensor \[[\d, ]*\]")
 # Frames of these folders are not the user's.
 _FOREIGN = (sys.modules[__package__], torch)
 _OURS = tuple(os.path.dirname(module.__file__) + os.sep for module in _FOREIGN)
@@ -108,8 +108,9 @@ def saved_tensors(ctx) -> tuple[Tensor, ...]:
 def _explained(ctx, message: str) -> AutodiffError:
     execution = ctx.execution
     spec = execution.state.spec
-    now, expected = map(int, (_VERSIONS.search(message) or ["", 0, 0]).groups())
-    shape = [int(size) for size in re.findall(r"\d+", (_SHAPE.search(message) or " [")[1])]
+    versions = _VERSIONS.search(message)
+    now, expected = map(int, versions.groups()) if versions else (0, 0)
+    shape = [int(size) for size in re.findall(r"\d+", (_SHAPE.search(message) or [""])[0])]
     # The first one that PyTorch has found.
     names, changed = [], None
     saved = getattr(ctx, "_raw_saved_tensors", None) or ()
