@@ -69,8 +69,9 @@ class Recording:
             if hasattr(value, "data_ptr") or hasattr(value, "base"):
                 raise Unsuitable("a descriptor, or what stands for a tensor")
             return value
-        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided:
-            raise Unsuitable("a tensor of another class or layout")
+        is_plain = type(value) in (torch.Tensor, torch.nn.Parameter) and not value.is_nested
+        if not is_plain or value.layout != torch.strided or value.device.type != "cpu":
+            raise Unsuitable("a tensor of another class, layout or device")
         if value.is_conj() or value.is_neg() or value.is_inference() or value.is_quantized:
             raise Unsuitable("a tensor that is conjugate, negative, or of inference mode")
         if value.requires_grad and value._is_view():

@@ -4,8 +4,8 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
