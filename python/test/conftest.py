@@ -157,12 +157,12 @@ def pytest_pyfunc_call(pyfuncitem):
         REPLAYER.begin()
     try:
         result = yield from _under_schedule(pyfuncitem)
-        found = REPLAYER.replay()
-        assert not found, f"an exported module differs: {found}"
         if (notes := pyfuncitem.config.stash.get(NOTES, None)) is not None:
             notes.note(pyfuncitem.nodeid, OBSERVER.states())
         if _looks(pyfuncitem):
             OBSERVER.look()
+        found = REPLAYER.replay()
+        assert not found, f"an exported module differs: {found}"
         return result
     finally:
         OBSERVER.clear()
