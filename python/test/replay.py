@@ -259,7 +259,11 @@ class Replayer(Seen):
         return start
 
     def _recorded(self, launch) -> Recording | None:
+        from triton.backends.autodiff.addresses import makes_pointers
+
         try:
+            if makes_pointers(launch.kernel):
+                raise Unsuitable("integers may be addresses")
             return Recording(launch)
         except Unsuitable as error:
             self.counts[str(error)] += 1
