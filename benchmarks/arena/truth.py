@@ -145,7 +145,8 @@ class Promoted(Truth):
             x.requires_grad_(like.requires_grad) for x, like in zip(flat, self._flat, strict=True)
         )
         inputs = mapped(lambda _: next(given), self.problem.inputs)
-        # The reference looks for what is drawn on a GPU, for which a new seed would be taken.
+        # The reference has a seed of its own. It takes another seed for numbers drawn on a GPU, which
+        # it refuses.
         return self.problem.values(inputs, OURS, seeded=False)
 
     def _evaluate(self, point):

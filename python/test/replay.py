@@ -83,7 +83,7 @@ class Recording:
         if number == len(self.storages):
             integers = None
             if not value.dtype.is_floating_point:
-                # What a test has not written is drawn anew in no way: it may be an address.
+                # They say where a kernel reads, so they are kept.
                 integers = torch.empty(0, dtype=torch.uint8).set_(storage).clone()
             self.storages.append((storage.nbytes(), value.dtype, integers))
         elif self.storages[number][1] != value.dtype:
@@ -201,8 +201,6 @@ def differences(recording: Recording, state, options) -> list[str]:
     except AutodiffError as error:
         # It needs what is not recorded, such as the history of what a tensor is a part of.
         raise Unsuitable(f"refused: {str(error)[:60]}") from None
-    if plans[0] is None:
-        raise Unsuitable("no gradient is wanted")
     plan = plans[0].backward.plan
     try:
         theirs = carried_out(recording, by_a_module)

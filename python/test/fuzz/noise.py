@@ -2,9 +2,9 @@
 
 Each result, each conversion to a type of memory and each operand of a product is off by a part of
 its size, up or down at random, and so are the adjoints that go back there. Where a line has a value
-more than once, each place contributes to its gradient, and each contribution is off by itself: a
-GPU multiplies and adds in one step, which rounds one of them less than the others. What such a
-program computes in float64 moves with the noise as it would with rounding.
+more than once, each place contributes to its gradient, and all contributions but the first are
+off by themselves, too: a GPU multiplies and adds in one step, which rounds one of them less. What
+such a program computes in float64 moves with the noise as it would with rounding.
 """
 
 from __future__ import annotations

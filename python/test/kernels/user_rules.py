@@ -281,3 +281,54 @@ def identities(kernel, x, BLOCK=64):
     y = torch.empty_like(x)
     kernel[(triton.cdiv(len(x), BLOCK),)](x, y, len(x), BLOCK=BLOCK)
     return y
+
+
+@custom_vjp
+@triton.jit
+def clipped_gradient(x):
+    return x
+
+
+@clipped_gradient.defvjp
+@triton.jit
+def clipped_gradient_vjp(dy, x, y):
+    return tl.minimum(tl.maximum(dy, -1.0), 1.0)
+
+
+@triton.jit
+def _scaled_clip(x, factor):
+    return clipped_gradient(x) * factor
+
+
+@triton.jit
+def clips_kernel(x_ptr, y_ptr, k, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    """Sums of multiples of x, of which each has a gradient of its own, clipped to [-1, 1]."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    if HOW == "beside":
+        y = clipped_gradient(x) * 3 - clipped_gradient(x) * 5
+    elif HOW == "nested":
+        y = clipped_gradient(clipped_gradient(x) * 3) + clipped_gradient(x) * 5
+    elif HOW == "unrolled":
+        y = tl.zeros_like(x)
+        for _ in tl.static_range(3):
+            y += clipped_gradient(x) * 2
+    elif HOW == "loop":
+        y = clipped_gradient(x) * 3
+        for _ in range(k):
+            y += clipped_gradient(x) * 2
+    elif HOW == "branch":
+        y = clipped_gradient(x) * 3
+        if k > 1:
+            y += clipped_gradient(x) * 2
+    elif HOW == "loaded again":
+        y = clipped_gradient(x) * 3 + clipped_gradient(tl.load(x_ptr + i)) * 5
+    else:
+        y = _scaled_clip(x, 3.0) + _scaled_clip(x, -5.0)
+    tl.store(y_ptr + i, y)
+
+
+def clips(kernel, x, k, how):
+    y = torch.empty_like(x)
+    kernel[(1,)](x, y, k, HOW=how, BLOCK=len(x))
+    return y

@@ -336,6 +336,18 @@ def test_functions_that_return_what_they_are_given(device, dtype):
     torch.testing.assert_close(found, right)
 
 
+CLIPS = {"beside": 0, "nested": 2, "unrolled": 3, "branch": 2, "loaded again": 2, "helper": 0}
+
+
+@pytest.mark.parametrize("how, k", [*((how, 3) for how in CLIPS), ("loop", 0), ("loop", 3)])
+def test_rules_that_are_not_linear(device, how, k):
+    """Each call clips what arrives there, not the sum of what arrives at all calls on a value."""
+    op = differentiated(kernels.clips_kernel, kernels.clips)
+    x = random_tensor(32, device=device)
+    (found,) = torch.autograd.grad(op(x, k, how).sum(), x)
+    assert (found == CLIPS.get(how, 1 + k)).all(), found
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_custom_vjp_of_a_reduction(device, dtype):
     x = random_tensor(8, 16, device=device, dtype=dtype)

@@ -75,8 +75,8 @@ def _node(kind, name: str):
 class Look(NamedTuple):
     """What is seen of the arguments of a launch, which are looked at once.
 
-    That is whether a gradient of one may be wanted, their CUDA device, and whether they are
-    `ordinary`: tensors with an address, numbers or strings.
+    That is whether a gradient of one may be wanted, their CUDA device, and whether all are
+    `ordinary`: numbers, strings, or tensors with an address, which an empty one has not.
     """
 
     wants: bool

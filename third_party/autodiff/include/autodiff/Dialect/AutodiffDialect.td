@@ -190,16 +190,21 @@ def Autodiff_OnceOp : Autodiff_Op<"once",
 }
 
 def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",
-    [Pure, AttrSizedOperandSegments, SingleBlock]> {
+    [NoMemoryEffect, AttrSizedOperandSegments, SingleBlock]> {
   let summary = "values whose derivative the user defines";
   let description = [{
     The results are the `values`, as functions of the `inputs`. Their pullback
     is the region: it gets the cotangents of the results, may use any value from
     above, and yields one cotangent for each input. No derivative flows through
     `values` themselves. `rule` is the name that errors use.
+
+    The pullback need not be linear: gradients may be clipped, or ignored. So it
+    runs once for each time that the operation does, on the cotangent of that
+    alone. Two operations on the same values are not one, which `call` tells
+    them, and one in a branch or a loop is not moved out.
   }];
   let arguments = (ins Variadic<AnyType>:$values, Variadic<AnyType>:$inputs,
-                       StrAttr:$rule);
+                       StrAttr:$rule, OptionalAttr<I32Attr>:$call);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$pullback);
   let assemblyFormat = [{

@@ -21,7 +21,8 @@ struct LiveMask {
 LiveMask emitLanes(Adjoint &adjoint, const Lanes *lanes, Type type);
 
 /// Where the cotangent of each result of an operation can be other than zero:
-/// a condition, null for everywhere. Empty if that is the same for all results.
+/// a condition, null for everywhere. Empty if that is known to be the same for
+/// all results.
 SmallVector<Value> emitLanesOfResults(Adjoint &adjoint, Operation *op);
 
 /// Where one of several cotangents is not zero. Any of them may be null.

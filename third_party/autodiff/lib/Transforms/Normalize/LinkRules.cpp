@@ -21,12 +21,14 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// Creates a custom_vjp operation at `builder` with an empty pullback.
+/// Creates a custom_vjp operation at `builder` with an empty pullback. Its
+/// place in the kernel, `call`, keeps it apart from others.
 static CustomVjpOp createCustomVjp(OpBuilder &builder, Location loc,
                                    StringRef rule, ValueRange values,
-                                   ValueRange inputs) {
+                                   ValueRange inputs, unsigned call) {
   auto custom = CustomVjpOp::create(builder, loc, values.getTypes(), values,
-                                    inputs, builder.getStringAttr(rule));
+                                    inputs, builder.getStringAttr(rule),
+                                    builder.getI32IntegerAttr(call));
   Block &block = custom.getPullback().emplaceBlock();
   for (Value value : values)
     block.addArgument(Adjoint::typeFor(value.getType()), loc);
@@ -62,7 +64,7 @@ static bool isFor(triton::FuncOp rule, Operation *op) {
 
 /// Replaces the results of `op` by those of a custom_vjp with the body of
 /// `rule`.
-static void applyRule(triton::FuncOp rule, Operation *op) {
+static void applyRule(triton::FuncOp rule, Operation *op, unsigned number) {
   OpBuilder builder(op);
   SmallVector<Value> inputs = getFloats(op->getOperands());
   SmallVector<Value> operands(op->getOperands());
@@ -71,9 +73,10 @@ static void applyRule(triton::FuncOp rule, Operation *op) {
       operand.set(StopGradientOp::create(builder, op->getLoc(), operand.get()));
   builder.setInsertionPointAfter(op);
   SmallVector<Value> values = getFloats(op->getResults());
-  CustomVjpOp custom = createCustomVjp(
-      builder, op->getLoc(),
-      rule->getAttrOfType<StringAttr>(kRuleAttr).getValue(), values, inputs);
+  CustomVjpOp custom =
+      createCustomVjp(builder, op->getLoc(),
+                      rule->getAttrOfType<StringAttr>(kRuleAttr).getValue(),
+                      values, inputs, number);
   for (auto [value, result] : llvm::zip_equal(values, custom.getResults()))
     value.replaceAllUsesExcept(result, custom);
 
@@ -115,7 +118,7 @@ static bool usesAny(Operation *op,
 }
 
 /// Returns what stands for the cotangents of a call's results, which is inline
-/// assembly on these; null where the derivative needs none.
+/// assembly on these, also where the derivative does not use it.
 ///
 /// The results of several calls may be one value, since a function may return
 /// what it is given. Calls nest like brackets: the latest is this call's.
@@ -137,7 +140,7 @@ static SmallVector<Operation *> getPlaceholders(triton::CallOp call,
 
 /// Turns a call (results…, inputs…, gradients…) into a custom_vjp. Operations
 /// that depend on the placeholders of cotangents move into its pullback.
-static LogicalResult linkCall(triton::CallOp call) {
+static LogicalResult linkCall(triton::CallOp call, unsigned number) {
   unsigned results = call.getNumResults();
   unsigned inputs = (call.getNumOperands() - results) / 2;
   ValueRange operands = call.getOperands();
@@ -145,10 +148,9 @@ static LogicalResult linkCall(triton::CallOp call) {
   ValueRange gradients = operands.take_back(inputs);
 
   SmallVector<Operation *> placeholders = getPlaceholders(call, values);
-  llvm::SetVector<Operation *> dependent;
-  for (Operation *placeholder : placeholders)
-    if (placeholder)
-      dependent.insert(placeholder);
+  if (llvm::is_contained(placeholders, nullptr))
+    return call->emitError("malformed cotangents");
+  llvm::SetVector<Operation *> dependent(llvm::from_range, placeholders);
   for (Operation &op : *call->getBlock()) {
     if (&op == call)
       break;
@@ -170,13 +172,12 @@ static LogicalResult linkCall(triton::CallOp call) {
   OpBuilder builder(call);
   CustomVjpOp custom =
       createCustomVjp(builder, call.getLoc(), rule.rsplit('.').first, values,
-                      operands.slice(results, inputs));
+                      operands.slice(results, inputs), number);
   Block &pullback = custom.getPullback().front();
   IRMapping mapping;
   for (auto [placeholder, cotangent] :
        llvm::zip_equal(placeholders, pullback.getArguments()))
-    if (placeholder)
-      mapping.map(placeholder->getResult(0), cotangent);
+    mapping.map(placeholder->getResult(0), cotangent);
   builder.setInsertionPointToEnd(&pullback);
   for (Operation *op : dependent) {
     if (llvm::is_contained(placeholders, op))
@@ -242,17 +243,18 @@ struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
     SmallVector<Operation *> operations;
     kernel.walk([&](Operation *op) { operations.push_back(op); });
     SmallVector<triton::CallOp> calls;
+    unsigned number = 0;
     for (Operation *op : operations) {
       auto isForOp = [&](triton::FuncOp rule) { return isFor(rule, op); };
       if (auto call = dyn_cast<triton::CallOp>(op); call && isCustomCall(call))
         calls.push_back(call);
       else if (auto rule = llvm::find_if(rules, isForOp); rule != rules.end())
-        applyRule(*rule, op);
+        applyRule(*rule, op, number++);
       else if (failed(linkMarker(op)))
         return signalPassFailure();
     }
     for (triton::CallOp call : calls)
-      if (failed(linkCall(call)))
+      if (failed(linkCall(call, number++)))
         return signalPassFailure();
     for (triton::FuncOp rule : rules)
       rule.erase();

@@ -138,7 +138,7 @@ Value Resolver::withDerivativeOf(Value source) {
   Type wide =
       withElementType(type, element.isF64() ? b.getF64Type() : b.getF32Type());
   auto same = CustomVjpOp::create(b, loc, TypeRange{type}, itself(), source,
-                                  "a cast of bits");
+                                  "a cast of bits", /*call=*/nullptr);
   OpBuilder::InsertionGuard guard(b);
   Block *pullback = b.createBlock(&same.getPullback(), {}, wide, loc);
   YieldOp::create(b, loc, pullback->getArgument(0));

@@ -418,7 +418,8 @@ static Value assumeOne(OpBuilder &b, Value sum) {
   Location loc = sum.getLoc();
   Value one = Tile(b, loc, sum).constant(1.0);
   auto known = CustomVjpOp::create(b, loc, TypeRange{sum.getType()}, one, sum,
-                                   b.getStringAttr(kSumOfOne));
+                                   b.getStringAttr(kSumOfOne),
+                                   /*call=*/nullptr);
   OpBuilder::InsertionGuard guard(b);
   Block *pullback =
       b.createBlock(&known.getPullback(), {}, sum.getType(), {loc});
