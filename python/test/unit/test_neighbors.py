@@ -217,6 +217,20 @@ def test_exported_modules_of_parts(device, tmp_path):
     )
 
 
+def test_what_begins_apart_is_not_exported(device, tmp_path):
+    """A module asserts that tensors which share memory begin together."""
+
+    def apart(kernel, x):
+        base = torch.zeros(4 * N, device=x.device)
+        kernel[(1,)](base[: 2 * N], x, base[N : 3 * N], 1, B=N)
+        return base
+
+    op = autodiff(reads_behind_kernel, apart)
+    with pytest.raises(AutodiffError, match="and y_ptr share memory, .* do not begin together"):
+        op.export(tmp_path / "apart.py", random_tensor(N, device=device))
+    assert not list(tmp_path.iterdir())
+
+
 @triton.jit
 def counting_kernel(x_ptr, place_ptr, count_ptr, y_ptr, B: tl.constexpr):
     p = tl.program_id(0)

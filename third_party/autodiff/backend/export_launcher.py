@@ -226,6 +226,14 @@ class Launcher:
                 if i not in self.of.returned:
                     own.say("require_no_gradient", f'"{spec.names[i]}"', self.of.variables[i])
         entries = [f'"{spec.names[i]}": {self.of.variables[i]}' for i in spec.pointers]
+        for a, b, _, begin_together, is_around in facts.aliasing:
+            if self.of.knows_storage and not begin_together and not is_around:
+                raise refused(
+                    self.of.kernel_name,
+                    f"{spec.names[a]} and {spec.names[b]} share memory, one of them is written, "
+                    "and they do not begin together",
+                    "pass a clone of one",
+                )
         written = tuple_of(f'"{spec.names[i]}"' for i in self.of.plan.outputs)
         met, beside = (
             tuple_of(tuple_of([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in pairs)
