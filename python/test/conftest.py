@@ -30,7 +30,7 @@ if hasattr(torch.compiler.config, "force_cudagraph_gc"):
     torch.compiler.config.force_cudagraph_gc = True
 
 OBSERVER = looking.Observer()
-REPLAYER = replay.Replayer(0)
+REPLAYER = replay.Replayer()
 NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
 COMMIT = levels.commit()
 _CASES = itertools.count()
@@ -66,8 +66,8 @@ def pytest_addoption(parser):
         "--replay",
         type=int,
         default=0,
-        help="of so many plans, carry out a launch of one once more, as an exported module, too "
-        "(see replay.py); 1: of each plan",
+        help="of so many tests, carry out the launches of one once more, as exported modules, too "
+        "(see replay.py); 1: of each test",
     )
 
     parser.addoption(
@@ -151,8 +151,7 @@ def pytest_pyfunc_call(pyfuncitem):
         OBSERVER.install()
     OBSERVER.clear()
     OBSERVER.notes = "unobserved" not in pyfuncitem._fixtureinfo.argnames
-    REPLAYER.each = pyfuncitem.config.getoption("--replay")
-    if REPLAYER.each and OBSERVER.notes and _looks(pyfuncitem):
+    if OBSERVER.notes and _is_replayed(pyfuncitem):
         REPLAYER.install()
         REPLAYER.begin()
     try:
@@ -167,6 +166,13 @@ def pytest_pyfunc_call(pyfuncitem):
     finally:
         OBSERVER.clear()
         REPLAYER.end()
+
+
+def _is_replayed(item) -> bool:
+    """Whether a test's launches are carried out once more: nothing it needs has replaced parts."""
+    each = item.config.getoption("--replay")
+    is_chosen = each and int(looking.digest(item.nodeid)[:8], 16) % each == 0
+    return bool(is_chosen) and not {"monkeypatch", "guarded"} & {*item.fixturenames}
 
 
 def _under_schedule(pyfuncitem):

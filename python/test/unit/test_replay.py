@@ -25,7 +25,7 @@ def replayer():
     """One that records all; what records is taken away again."""
     from triton.backends.autodiff import runtime
 
-    found = replay.Replayer(1)
+    found = replay.Replayer()
     with mock.patch.object(runtime, "start", found._recording(runtime.start)):
         found.begin()
         yield found
