@@ -237,8 +237,10 @@ class Replayer(Seen):
 
     def install(self) -> None:
         """See launches from now on; tests import the package late, when a driver is chosen."""
-        from triton.backends.autodiff import runtime
+        from triton.backends.autodiff import overwritten, runtime
 
+        # Messages name the user's line that launches, which is not here.
+        overwritten._is_user[self._recording.__code__.co_filename] = False
         if not hasattr(runtime.start, "is_recording"):
             runtime.start = self._recording(runtime.start)
 
