@@ -244,28 +244,25 @@ def broken_kernel(x_ptr, y_ptr, n, RULE: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(y_ptr + offsets, y, mask=offsets < n)
 
 
-@custom_vjp
 @triton.jit
-def reversed_gradient(x):
+def _same(x):
     return x
 
 
-@reversed_gradient.defvjp
 @triton.jit
-def reversed_gradient_vjp(dy, x, y):
+def _reversed_vjp(dy, x, y):
     return -dy
 
 
-@custom_vjp
-@triton.jit
-def scaled_gradient(x):
-    return x
+reversed_gradient = custom_vjp(_same, _reversed_vjp)
 
 
-@scaled_gradient.defvjp
 @triton.jit
-def scaled_gradient_vjp(dy, x, y):
+def _scaled_vjp(dy, x, y):
     return dy * tl.sin(reversed_gradient(y))
+
+
+scaled_gradient = custom_vjp(_same, _scaled_vjp)
 
 
 @triton.jit
@@ -283,16 +280,12 @@ def identities(kernel, x, BLOCK=64):
     return y
 
 
-@custom_vjp
 @triton.jit
-def clipped_gradient(x):
-    return x
-
-
-@clipped_gradient.defvjp
-@triton.jit
-def clipped_gradient_vjp(dy, x, y):
+def _clipped_vjp(dy, x, y):
     return tl.minimum(tl.maximum(dy, -1.0), 1.0)
+
+
+clipped_gradient = custom_vjp(_same, _clipped_vjp)
 
 
 @triton.jit

@@ -29,6 +29,8 @@ from .tracing import (
     placeholder,
 )
 
+# How many rules a function has been given.
+_RULES = "_autodiff_rules"
 Value = TypeVar("Value")
 Rule = TypeVar("Rule")
 Builtin = TypeVar("Builtin", bound=Callable)
@@ -167,8 +169,11 @@ def custom_vjp(function: Any, vjp: Any = None) -> CustomVjp:
     if not is_jit(function):
         kind = type(function).__name__
         raise TypeError(f"custom_vjp takes a function decorated with @triton.jit, got {kind}")
+    # Triton takes functions of one name for one: those with other rules for a function have others.
+    before = vars(function).get(_RULES, 0)
+    setattr(function, _RULES, before + 1)
     scope = {
-        "__name__": f"{function.fn.__module__}.custom_vjp",
+        "__name__": f"{function.fn.__module__}.custom_vjp" + (f".{before}" if before else ""),
         "_call": _call,
         "_function": function,
         "_vjp": tl.constexpr(None),
