@@ -172,7 +172,7 @@ def _is_replayed(item) -> bool:
     """Whether a test's launches are carried out once more: nothing it needs has replaced parts."""
     each = item.config.getoption("--replay")
     is_chosen = each and int(looking.digest(item.nodeid)[:8], 16) % each == 0
-    return bool(is_chosen) and not {"monkeypatch", "guarded"} & {*item.fixturenames}
+    return bool(is_chosen) and "monkeypatch" not in item.fixturenames
 
 
 def _under_schedule(pyfuncitem):

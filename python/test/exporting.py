@@ -15,6 +15,11 @@ def module_at(path):
     return module
 
 
+def adds_atomically(plan) -> bool:
+    """Whether programs of a plan's kernels add to one element, in an order that differs."""
+    return any("tt.atomic_rmw fadd" in kernel.ttir for kernel in plan.kernels)
+
+
 def exported(op, path, *args):
     """Return the function of a module to which an operation was exported."""
     return getattr(module_at(op.export(path / "exported.py", *args)), op.stub.__name__)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from exporting import module_at
+from exporting import adds_atomically, module_at
 from looking import REFUSALS, Seen
+from torch.utils._pytree import tree_map
 
 # Bytes of a storage that is recorded at most, and what its address is a multiple of.
 LARGEST, ALIGNMENT = 1 << 20, 64
@@ -59,12 +60,9 @@ class Recording:
         # Of each storage, its bytes; the integers in it, or None for floats.
         self.storages: list[tuple[int, torch.dtype, torch.Tensor | None]] = []
         self._numbers: dict[int, int] = {}
-        self.values = [self._described(value) for value in launch.values]
+        self.values = tree_map(self._described, launch.values)
 
     def _described(self, value):
-        if isinstance(value, tuple):
-            parts = [self._described(part) for part in value]
-            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if not isinstance(value, torch.Tensor):
             if hasattr(value, "data_ptr") or hasattr(value, "base"):
                 raise Unsuitable("a descriptor, or what stands for a tensor")
@@ -111,23 +109,20 @@ class Recording:
             memories.append(memory)
 
         def made(value):
-            if isinstance(value, Layout):
-                if value in tensors:
-                    return tensors[value]
-                memory = torch.empty(0, dtype=value.dtype)
-                place = value.offset, value.shape, value.strides
-                tensor = memory.set_(memories[value.storage].untyped_storage(), *place)
+            if not isinstance(value, Layout):
+                return value
+            if value not in tensors:
+                storage = memories[value.storage].untyped_storage()
+                tensor = torch.empty(0, dtype=value.dtype)
+                tensor.set_(storage, value.offset, value.shape, value.strides)
                 if value.requires_grad:
                     leaves[value] = tensor.clone().requires_grad_()
                     tensor = Given.apply(leaves[value], tensor)
                 tensors[value] = tensor
-                return tensor
-            if isinstance(value, tuple):
-                parts = map(made, value)
-                return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-            return value
+            return tensors[value]
 
-        return [made(value) for value in self.values], memories, tensors, leaves
+        values = tree_map(made, self.values, is_leaf=lambda value: isinstance(value, Layout))
+        return values, memories, tensors, leaves
 
 
 class Carried(NamedTuple):
@@ -210,18 +205,15 @@ def differences(recording: Recording, state, options) -> list[str]:
         if REFUSALS["export"].search(str(error)):
             raise Unsuitable("cannot be exported") from None
         raise
-    kernels = [*plan.kernels, *([plan.forward] if plan.forward else [])]
-    adds = any("tt.atomic_rmw fadd" in kernel.ttir for kernel in kernels)
-    units = REORDERED if adds or "atomic_rmw fadd" in state.spec.ttir else 0
+    meets = adds_atomically(plan) or "tt.atomic_rmw fadd" in state.spec.ttir
+    units = REORDERED if meets else 0
     if ours.outputs != theirs.outputs:
         return [f"outputs: {theirs.outputs} for {ours.outputs}"]
-    found = [
-        _difference(f"storage {n}", a, b, 0)
-        for n, (a, b) in enumerate(zip(ours.memories, theirs.memories, strict=True))
-        if not units
-    ]
     pairs = zip(ours.gradients, theirs.gradients, strict=True)
-    found += [_difference(f"gradient {n}", a, b, units) for n, (a, b) in enumerate(pairs)]
+    found = [_difference(f"gradient {n}", a, b, units) for n, (a, b) in enumerate(pairs)]
+    if not units:
+        pairs = zip(ours.memories, theirs.memories, strict=True)
+        found += [_difference(f"storage {n}", a, b, 0) for n, (a, b) in enumerate(pairs)]
     return [text for text in found if text]
 
 
@@ -270,7 +262,6 @@ class Replayer(Seen):
 
     def begin(self) -> None:
         """Record from now on."""
-        self._recordings.clear()
         self._is_on = True
 
     def end(self) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-from exporting import module_at
+from exporting import adds_atomically, module_at
 from looking import REFUSALS
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -115,12 +115,6 @@ class Skipped(Exception):
 WAYS = {"exported": exported, "copies": saving_copies, "graph": graphed, "halves": halved}
 
 
-def _meets(check: Check) -> bool:
-    """Return whether contributions meet in atomics."""
-    kernels = (k for _, _, found in check.launches for k in found.backward.plan.kernels)
-    return any("tt.atomic_rmw fadd" in kernel.ttir for kernel in kernels)
-
-
 def _difference(ours: torch.Tensor, theirs: torch.Tensor, reordered: float) -> str | None:
     differs = (ours != theirs) & ~(ours.isnan() & theirs.isnan())
     off = (ours - theirs).norm().item()
@@ -157,7 +151,7 @@ def carried_out_otherwise(check: Check) -> Verdict | None:
 def differences(check: Check) -> Iterator[tuple[str, str]]:
     """Yield what a program's other ways do otherwise: "wrong" gradients, or "broken", and how."""
     ours = gradients_of(check.op, check.program, check.inputs.values, check.upstream)
-    meets = _meets(check)
+    meets = any(adds_atomically(found.backward.plan) for _, _, found in check.launches)
     for name in WAYS:
         reordered = REORDERED if meets or name == "halves" else 0.0
         try:

@@ -5,7 +5,6 @@ What other tests launch is carried out so, too, with `--replay` (conftest.py, re
 
 from unittest import mock
 
-import gradients
 import pytest
 import replay
 import torch
@@ -13,11 +12,7 @@ from kernels import elementwise as ew
 from kernels import normalization
 from triton.backends.autodiff import autodiff
 
-
-@pytest.fixture(autouse=True)
-def needs_gradients():
-    if gradients.FORWARD_ONLY:
-        pytest.skip("there is no backward to compare")
+pytestmark = pytest.mark.usefixtures("needs_gradients")
 
 
 @pytest.fixture

@@ -141,7 +141,19 @@ class Launcher:
                 user.inside(i, stores)
 
     def _of_neighbors(self, own: Assertions) -> None:
-        """Assert that the kernel touches nothing around tensors that lie in one storage."""
+        """Assert that the kernel touches nothing around tensors that lie in one storage.
+
+        Those that share memory have to begin together, as `require_meetings` asserts.
+        """
+        names = self.of.spec.names
+        for pair in self.of.facts.aliasing if self.of.knows_storage else ():
+            if not pair.together and not pair.is_around:
+                raise refused(
+                    self.of.kernel_name,
+                    f"{names[pair.first]} and {names[pair.second]} share memory, one of them is "
+                    "written, and they do not begin together",
+                    "pass a clone of one",
+                )
         try:
             if any(pair.is_around for pair in self.of.facts.aliasing):
                 raise Unwritten("another argument lies there")
@@ -226,14 +238,6 @@ class Launcher:
                 if i not in self.of.returned:
                     own.say("require_no_gradient", f'"{spec.names[i]}"', self.of.variables[i])
         entries = [f'"{spec.names[i]}": {self.of.variables[i]}' for i in spec.pointers]
-        for a, b, _, begin_together, is_around in facts.aliasing:
-            if self.of.knows_storage and not begin_together and not is_around:
-                raise refused(
-                    self.of.kernel_name,
-                    f"{spec.names[a]} and {spec.names[b]} share memory, one of them is written, "
-                    "and they do not begin together",
-                    "pass a clone of one",
-                )
         written = tuple_of(f'"{spec.names[i]}"' for i in self.of.plan.outputs)
         met, beside = (
             tuple_of(tuple_of([f'"{spec.names[a]}"', f'"{spec.names[b]}"']) for a, b, *_ in pairs)
