@@ -79,18 +79,21 @@ setup(
     ext_modules=[
         Pybind11Extension(
             f"{PACKAGE}._native",
-            ["third_party/autodiff/python/native.cpp"],
+            [f"third_party/autodiff/python/{name}.cpp" for name in ("native", "LaunchKey")],
             include_dirs=["third_party/autodiff/include"],
             libraries=["triton_autodiff"],
             runtime_library_dirs=["$ORIGIN"],
-            # It only passes things on: for a small wheel, not for speed.
+            # For a small wheel; what takes time is in Python's and PyTorch's libraries.
             extra_compile_args=["-Os"],
             # A C++ runtime of its own: the module runs with any other one.
             extra_link_args=[
                 "-static-libstdc++",
                 "-Wl,--exclude-libs,ALL,--gc-sections,-Bsymbolic,--build-id=none",
             ],
-            depends=["third_party/autodiff/include/autodiff-c/Autodiff.h"],
+            depends=[
+                "third_party/autodiff/include/autodiff-c/Autodiff.h",
+                "third_party/autodiff/python/LaunchKey.h",
+            ],
             cxx_std=17,
         )
     ],

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The kernels are shared with the benchmarks and the examples, so they are no package of the tests.
 sys.path[:0] = [str(ROOT / part) for part in ("python/test", "python/examples", "benchmarks")]
 
+import doubt  # noqa: E402
 import launched  # noqa: E402
 import levels  # noqa: E402
 import looking  # noqa: E402
@@ -149,6 +150,7 @@ def pytest_pyfunc_call(pyfuncitem):
     """Run a test under its schedule, and look at what it has launched in every way there is."""
     if not pyfuncitem.config.getoption("--forward-only"):
         OBSERVER.install()
+        doubt.install()
     OBSERVER.clear()
     OBSERVER.notes = "unobserved" not in pyfuncitem._fixtureinfo.argnames
     if OBSERVER.notes and _is_replayed(pyfuncitem):
@@ -397,9 +399,10 @@ _fresh = itertools.count()
 @pytest.fixture
 def fresh(monkeypatch):
     """Kernels forget, for the time of the test, what was bound to launches before."""
-    from triton.backends.autodiff import state
+    from triton.backends.autodiff import known, state
 
     monkeypatch.setattr(state, "_ATTRIBUTE", f"_states_of_test_{next(_fresh)}")
+    monkeypatch.setattr(known.Known, "find", lambda *_: None)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
 from .graph_launch import record
 from .graph_stubs import teach_dynamo
+from .known import Known
 from .options import DEFAULT, Options
 from .order import Outermost
 from .pickling import reduce_kernel, reduce_op
@@ -62,6 +63,7 @@ class DifferentiableKernel(Differentiable):
     def __init__(self, kernel, options=DEFAULT):
         self._kernel = kernel
         self._resolver = Resolver(kernel, options)
+        self._known = Known.of(self._resolver)
         self._launches: list[tuple] = []
         self._keeps_all = False
         self._parts: dict[int, DifferentiableKernel] = {}
@@ -128,6 +130,16 @@ class DifferentiableKernel(Differentiable):
     @functools.partial(outside_of_dynamo, instead=record)
     def _launch(self, grid, /, *args, **kwargs):
         """Launch the kernel on a grid; its parameters may have names that `run` uses for itself."""
+        known = self._known
+        if known is not None and DifferentiableKernel.observer is None:
+            found = known.find(args, kwargs)
+            if found is not None:
+                grid = known.grid(grid, found)
+                ran, execution = runtime.launch_known(found, grid, self._resolver.options)
+                if ran:
+                    kernel = found.record.kernel
+                    self._remember(kernel, execution, self._resolver.function)
+                    return kernel
         name = self._resolver.function.__name__
         if "grid" in kwargs:
             raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")
@@ -180,9 +192,11 @@ class DifferentiableKernel(Differentiable):
         # An autotuner launches the kernel before we do.
         if not is_ordinary and (resolver.wrapped or not wants):
             refuse_null(resolver.function, args, kwargs)
+        key = None if self._known is None else self._known.key(args, kwargs)
         if wants or is_counting():
             resolver.rehearse(args, kwargs, grid)
-            return runtime.each_launch(resolver, self._start, args, kwargs, grid)
+            take = functools.partial(self._start, key=key)
+            return runtime.each_launch(resolver, take, args, kwargs, grid)
         try:
             with resolver.lock:
                 kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
@@ -196,6 +210,8 @@ class DifferentiableKernel(Differentiable):
             if not is_ordinary or makes_pointers(kernel):
                 refuse_addresses(kernel, resolver.function, (*args, *kwargs.values()))
             self._remember(kernel, None, resolver.function)
+            if key is not None:
+                self._known.note(key, kernel)
         return kernel
 
     def _run_wrapped(self, args, kwargs, grid):
@@ -237,10 +253,12 @@ class DifferentiableKernel(Differentiable):
         with contextlib.nullcontext() if device is None else torch.cuda.device(device):
             return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
 
-    def _start(self, launch):
-        """Run a launch, as an autograd node if a gradient is wanted."""
-        _, execution = runtime.start(launch, self._resolver.options)
+    def _start(self, launch, key=None):
+        """Run a launch, as an autograd node if a gradient is wanted; `key` is the launch's."""
+        state, execution = runtime.start(launch, self._resolver.options)
         self._remember(launch.kernel, execution, launch.function)
+        if key is not None:
+            self._known.note(key, launch.kernel, launch.grid, state, execution)
 
     def _take(self, launch) -> bool:
         """Run a launch that a wrapper makes; returns whether it has gradients."""

@@ -18,6 +18,13 @@ from .plan import Plan
 _OF_ARGUMENTS = ("argument", "before", "cotangent", "gradient", "rounded")
 
 
+def picking(indices) -> Callable:
+    """Return a function that returns, as a tuple, the values of a list at these places."""
+    pick = itemgetter(*indices) if indices else lambda _: ()
+    # itemgetter returns a bare value for one index.
+    return (lambda values: (pick(values),)) if len(indices) == 1 else pick
+
+
 class _Places:
     """Where the operands of kernels are in `Registers`."""
 
@@ -32,10 +39,7 @@ class _Places:
 
     def picker(self, operands) -> Callable:
         """Return a function that picks a kernel's operands from a list of values."""
-        indices = [self.of(*operand) for operand in operands if operand[0] in self._starts]
-        pick = itemgetter(*indices) if indices else None
-        # itemgetter returns a bare value for one index.
-        return (lambda values: (pick(values),)) if len(indices) == 1 else pick or (lambda _: ())
+        return picking([self.of(*operand) for operand in operands if operand[0] in self._starts])
 
 
 def buffer_sizes(plan: Plan, facts: Facts) -> tuple:

@@ -145,6 +145,8 @@ class Execution:
         floats = (j for j in bumped if facts.tensors[j].dtype.is_floating_point)
         self.without_history = tuple(j for j in floats if j not in views)
         self.leaves_written = tuple(j for j in results if j in self.wanted)
+        # The floats that are written, but no parts of others.
+        self.written = (*self.position, *self.without_history)
 
     def _judge_stores(self, plan, facts):
         """Find problems with stores that are known now: races, and stores that autograd cannot know
@@ -182,6 +184,13 @@ class Execution:
     def is_complete(self) -> bool:
         """Whether this backward is right for any gradients that may arrive."""
         return self.planned is None or self.spare is not None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it is right for all launches that have one key (known.py)."""
+        state, key = self.state, self.facts.key
+        special = self.views or self.based or self.opaque or key.based or state.used_rules
+        return not special and state.pointer_set.isdisjoint(key.scalars)
 
     def needed(self) -> tuple[frozenset[int], set[int], set[int]]:
         """Return the arguments whose values, storage ranges, and bases this depends on."""

@@ -13,18 +13,21 @@ from .addresses import refuse_addresses
 from .blame import blame, refuse_null
 from .errors import ArgumentError, AutodiffError
 from .executable import launch
+from .execution import saves_by_hooks
 from .grafts import Graft, graft
 from .once import refuse_second
 from .overwritten import note as note_writes
 from .overwritten import saved_tensors
-from .results import note_without_history, witness
+from .results import note_wanted, note_without_history, witness
 from .state import KernelState
 from .tensors import PLAIN, TENSORS
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
+from .user_rules import generation
 
 Tensor = torch.Tensor
 # What records histories, and views.
 _RECORDING = (AUTOGRAD, torch._C.DispatchKey.ADInplaceOrView)
+_NONE = (None, None, None)
 
 
 class _Call:
@@ -166,23 +169,54 @@ def start(resolved, options):
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
     plain_launches.watch()
+    execute(execution, kernel, grid, resolved.values, leaves)
+    return state, execution
+
+
+def execute(execution, kernel, grid, values, leaves) -> None:
+    """Run a launch as an autograd node.
+
+    `values` are those of the kernel's parameters, `leaves` its run-time arguments.
+    """
     call = _Call()
     call.execution, call.kernel, call.grid = execution, kernel, grid
-    call.values, call.leaves = resolved.values, leaves
+    call.values, call.leaves = values, leaves
     call.witness = witness(execution)
     inputs = [leaves[i] for i in execution.slots]
     for i in execution.based:
         inputs.append(leaves[i]._base)
-    name = state.spec.name
-    results = _node(_Launch, name).apply(call, *inputs)
-    note_without_history(leaves[j] for j in execution.without_history)
+    spec = execution.state.spec
+    results = _node(_Launch, spec.name).apply(call, *inputs)
+    if execution.without_history:
+        note_without_history(leaves[j] for j in execution.without_history)
     if execution.views:
         views = tuple([leaves[j] for j in execution.views])
-        graft(views, results[len(execution.dirty) :], _node(Graft, name))
+        graft(views, results[len(execution.dirty) :], _node(Graft, spec.name))
         for j, spill in execution.spills.items():
             spill.watch(leaves[j])
-    note_writes(state.spec, (*execution.position, *execution.without_history), leaves)
-    return state, execution
+    note_writes(spec, execution.written, leaves)
+
+
+def launch_known(found, grid, options) -> tuple[bool, object]:
+    """Run a known launch on a grid (known.py).
+
+    Returns whether it was run, and the execution; None for a plain launch.
+    """
+    record, values = found.record, found.values
+    if not (found.wants and torch.is_grad_enabled()):
+        launch(record.kernel, grid, values)
+        return True, None
+    execution, state, revision = record.executions.get((grid, options.atomics()), _NONE)
+    if (
+        execution is None
+        or revision != state.revision
+        or state.generation != generation()
+        or saves_by_hooks(True) is not None
+    ):
+        return False, None
+    note_wanted()
+    execute(execution, record.kernel, grid, values, record.pick(values))
+    return True, execution
 
 
 def _launch(resolved) -> None:

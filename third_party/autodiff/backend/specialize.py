@@ -89,9 +89,9 @@ class Resolver:
         # chosen.
         self.is_free_to_try = self.passes_on and not any(c.pre_hook for cs in tuned for c in cs)
         self._heuristics = [w.values for w in wrappers if isinstance(w, Heuristics)]
-        self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self.is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         empty = inspect.Parameter.empty
-        self._defaults = {p.name: p.default for p in parameters if p.default is not empty}
+        self.defaults = {p.name: p.default for p in parameters if p.default is not empty}
 
     def resolve(self, args, kwargs, grid) -> Launch:
         """Specialise and compile the function for the arguments of a launch.
@@ -224,7 +224,7 @@ class Resolver:
 
     def bind(self, args, kwargs) -> list:
         """Return the value of each parameter, in order; None for those that a wrapper provides."""
-        if self._variadic:
+        if self.is_variadic:
             names = set(self.names)
             named = {k: v for k, v in kwargs.items() if k in names}
             bound = self.function.signature.bind_partial(*args, **named)
@@ -232,7 +232,7 @@ class Resolver:
             return [bound.arguments.get(name) for name in self.names]
         values = list(args)
         for name in self.names[len(values) :]:
-            values.append(kwargs[name] if name in kwargs else self._defaults.get(name))
+            values.append(kwargs[name] if name in kwargs else self.defaults.get(name))
         return values
 
 

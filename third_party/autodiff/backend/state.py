@@ -51,16 +51,18 @@ class KernelState:
     def __init__(self, kernel, function, options: Options, atomics: int):
         self.spec = Specialization(kernel, function)
         self._options = options
-        self._atomics = atomics
+        self.atomics = atomics
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
         # Threads with new facts at the same time wait for each other.
         self.lock = threading.RLock()
-        self._generation = generation()
+        self.generation = generation()
         self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
-        self._used_rules = [*find_rules(self.spec.ttir).values()] if self._rules else []
-        require_globals(self._used_rules)
+        self.used_rules = [*find_rules(self.spec.ttir).values()] if self._rules else []
+        require_globals(self.used_rules)
         self.checks_bounds = bounds.wanted()
+        # Counts what changes the execution of a launch that has had one.
+        self.revision = 0
         self._handles: dict = {}
         self._families: dict = {}
         self._expected: dict = {}
@@ -87,10 +89,10 @@ class KernelState:
         states = getattr(kernel, _ATTRIBUTE, None)
         state = None if states is None else states.get((options, options.atomics()))
         # A rule that was registered later may change every plan.
-        if state is None or state._generation != generation():
+        if state is None or state.generation != generation():
             return None
-        if state._used_rules:
-            require_globals(state._used_rules)
+        if state.used_rules:
+            require_globals(state.used_rules)
         return state
 
     def user_rules(self) -> list[str]:
@@ -146,7 +148,7 @@ class KernelState:
         asked: set[Ask] = set()
         objections: dict[int, str] = {}
         unsuited = None
-        forbidden = self._atomics == FORBIDDEN
+        forbidden = self.atomics == FORBIDDEN
         while ask not in asked:
             asked.add(ask)
             handle = self.handle(ask)
@@ -199,7 +201,7 @@ class KernelState:
         found = self._planned(wanted, facts, expected)
         if not found.is_complete:
             found = self._planned(wanted, facts, None)
-        if self._atomics == WARNED_OF:
+        if self.atomics == WARNED_OF:
             determinism.warn(self.spec, found.backward.plan)
         needed = found.needed()
         if not key.covers(*needed):
@@ -226,11 +228,12 @@ class KernelState:
 
         Where atomics are forbidden, nothing changes: equal backwards give equal bits.
         """
-        if self._atomics == FORBIDDEN:
+        if self.atomics == FORBIDDEN:
             return
         with self.lock:
             before = self._expected.get(wanted, ())
             self._expected[wanted] = tuple(sorted({*before, *outputs}))
+            self.revision += 1
 
     def _family(self, wanted):
         plan = self.handle(self.ask(wanted)).plan
@@ -243,6 +246,7 @@ class KernelState:
     def forget(self, key: FactKey, *needed) -> None:
         """Add facts to a key; executions with the old key are dropped."""
         key.grow(*needed)
+        self.revision += 1
         for family_key, executions in self._families.values():
             if family_key is key:
                 executions.clear()
@@ -260,7 +264,7 @@ class KernelState:
 
     def plan_of_floats(self, wanted=None):
         """Return the plan for all outputs, if any of these holds floats, and may have a history."""
-        plan = self.handle(self.ask(wanted, deterministic=self._atomics == FORBIDDEN)).plan
+        plan = self.handle(self.ask(wanted, deterministic=self.atomics == FORBIDDEN)).plan
         if not plan.history:
             raise self._nothing()
         return plan

@@ -83,6 +83,18 @@ def _recorder() -> str | None:
     return None
 
 
+def is_quiet() -> bool:
+    """Whether nothing is active that may look at PyTorch's operations: no tracer, dispatch mode or
+    transform.
+    """
+    return not (
+        torch._C._len_torch_dispatch_stack()
+        or _is_included(_PRE_DISPATCH)
+        or _transforms()
+        or torch._C._is_tracing()
+    )
+
+
 def is_traced() -> bool:
     """Whether a tracer is active that records operators."""
     return _recorder() is not None

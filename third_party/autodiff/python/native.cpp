@@ -1,11 +1,12 @@
 //===- native.cpp - Python face of libtriton_autodiff ---------------------===//
 //
-// The binding only passes strings and bytes to and from the C interface. This
-// file is compiled for each version of Python, the library behind it once for
-// all.
+// The binding only passes strings and bytes to and from the C interface; the
+// keys of launches (LaunchKey.cpp) are its own. It is compiled for each version
+// of Python, the library behind it once for all.
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaunchKey.h"
 #include "autodiff-c/Autodiff.h"
 
 #include <pybind11/pybind11.h>
@@ -296,6 +297,7 @@ PYBIND11_MODULE(_native, m) {
         "Release and content hash of the compiler, for cache keys.");
   m.def("rules_markdown", tadRulesMarkdown,
         "The table of differentiation rules, as Markdown.");
+  addLaunchKey(m);
   py::class_<Kernel>(m, "Kernel", "A native kernel, ready to launch.")
       .def("launch", &Kernel::launch, py::arg("gx"), py::arg("gy"),
            py::arg("gz"), py::arg("args"), py::arg("threads") = 0,
