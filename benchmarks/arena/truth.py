@@ -145,8 +145,8 @@ class Promoted(Truth):
             x.requires_grad_(like.requires_grad) for x, like in zip(flat, self._flat, strict=True)
         )
         inputs = mapped(lambda _: next(given), self.problem.inputs)
-        # The reference has a seed of its own. It takes another seed for numbers drawn on a GPU, which
-        # it refuses.
+        # The reference has a seed of its own. It takes another seed for numbers drawn on a GPU,
+        # which it refuses.
         return self.problem.values(inputs, OURS, seeded=False)
 
     def _evaluate(self, point):
