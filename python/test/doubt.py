@@ -21,25 +21,25 @@ def install() -> None:
         found = find(self, args, kwargs)
         if found is not None:
             compiled = self._function.run(*args, grid=(1,), warmup=True, **kwargs)
-            if compiled is not found.record.kernel:
+            if compiled is not found[0].kernel:
                 raise Stale(f"another kernel than Triton's: {args}, {kwargs}")
         return found
 
-    def doubted_launch(found, grid, options):
-        entry = found.record.executions.get((grid, options.atomics()))
-        leaves = None if entry is None else found.record.pick(found.values)
-        right = None if entry is None else _long_way(found, grid, options, leaves)
-        ran, execution = launch_known(found, grid, options)
+    def doubted_launch(record, values, wants, grid, options):
+        entry = record.executions.get((grid, options.atomics()))
+        leaves = None if entry is None else record.pick(values)
+        right = None if entry is None else _long_way(record, grid, options, leaves)
+        ran, execution = launch_known(record, values, wants, grid, options)
         if ran and execution is not None:
-            own = execution.state.spec.flatten(found.values)
+            own = execution.state.spec.flatten(values)
             if not all(a is b for a, b in zip(leaves, own, strict=True)):
                 raise Stale(f"other arguments than {own}: {leaves}")
         if ran and execution is not None and execution is not right:
             raise Stale(f"another execution than the one for grid {grid} of {leaves}")
         return ran, execution
 
-    def _long_way(found, grid, options, leaves):
-        state = runtime.KernelState.known(found.record.kernel, options)
+    def _long_way(record, grid, options, leaves):
+        state = runtime.KernelState.known(record.kernel, options)
         return (
             None if state is None else state.execution(runtime._wanted(state, leaves), grid, leaves)
         )

@@ -134,12 +134,12 @@ class DifferentiableKernel(Differentiable):
         if known is not None and DifferentiableKernel.observer is None:
             found = known.find(args, kwargs)
             if found is not None:
-                grid = known.grid(grid, found)
-                ran, execution = runtime.launch_known(found, grid, self._resolver.options)
+                record, values, _ = found
+                grid = known.grid(grid, record, values)
+                ran, execution = runtime.launch_known(*found, grid, self._resolver.options)
                 if ran:
-                    kernel = found.record.kernel
-                    self._remember(kernel, execution, self._resolver.function)
-                    return kernel
+                    self._remember(record.kernel, execution, self._resolver.function)
+                    return record.kernel
         name = self._resolver.function.__name__
         if "grid" in kwargs:
             raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")

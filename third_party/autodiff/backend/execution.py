@@ -6,20 +6,24 @@ An `Execution` is made once for each set of facts (`facts.py`). Later launches f
 from __future__ import annotations
 
 import math
-import weakref
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
+from weakref import ref
 
 import torch
 
 from . import eager_flops, races, tuning
 from .around import Spill
 from .backward import Backward
+from .binding import picking
 from .blame import is_batch, refuse_batch
 from .errors import ArgumentError, AutodiffError, RaceError
 from .facts import Facts
 from .forward import Forward
 from .host_steps import BASE
+from .layouts import layouts, read
 from .memory import Span, restore, shares_memory, whole
 from .spare import Spare, require_memory
 from .tapes import tape_bytes
@@ -29,9 +33,22 @@ from .together import together
 saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 
-def _is_in_place(tensor: torch.Tensor, place) -> bool:
-    """Return whether a saved tensor has the address and the strides that it had."""
-    return tensor.data_ptr() == place[0] and tensor.stride() == place[1] and not tensor.is_neg()
+class Left(NamedTuple):
+    """What a launch leaves to its backward, beside the tensors that autograd saves.
+
+    `inputs` are the tensors whose gradients are wanted, as weak references; `scalars` the launch's
+    arguments, None for pointers, and `opaque` those of pointers that are no tensors; `held` what
+    the spare backward reads; `surrounded` the arguments whose whole storage is saved; `layouts`
+    are those of what is saved, none if it is somewhere else by now, and `shapes` its shapes.
+    """
+
+    inputs: list
+    scalars: tuple
+    opaque: tuple
+    held: Sequence
+    surrounded: dict[int, Span]
+    layouts: bytes
+    shapes: list
 
 
 class Execution:
@@ -78,6 +95,13 @@ class Execution:
         if self.is_complete:
             self._check_history(plan if self.spare is None else self.spare.plan)
         self._forward = Forward(handle, choice.facts, state.spec, self.copied)
+        # How parts of a launch's arguments are picked.
+        count, pointers = len(plan.arguments), state.pointer_set
+        self._pick_kept, self._pick_dirty = picking(self.kept), picking(self.dirty)
+        self._pick_opaque = picking(self.opaque)
+        self._pick_read = picking([i for i in self.wanted if i not in self.position])
+        # Behind the arguments is None.
+        self._pick_scalars = picking([count if i in pointers else i for i in range(count)])
 
     def _check_history(self, plan):
         """Raise if an output's old contents have a history in autograd that would be cut off."""
@@ -238,44 +262,53 @@ class Execution:
         largest = [j for j in possible if sizes[j] == max(sizes.values())]
         return largest if len(largest) == 1 else ()
 
-    def run_forward(self, ctx, call):
-        """Launch the forward kernel inside of autograd's forward; returns the outputs."""
+    def run_forward(self, ctx, kernel, grid, values, leaves):
+        """Launch the forward kernel inside of autograd's forward; returns the outputs.
+
+        `values` are those of the kernel's parameters, `leaves` its run-time arguments.
+        """
         if not self._is_compiled:
-            self._compile(call.kernel)
-        leaves = call.leaves
+            self._compile(kernel)
         ctx.set_materialize_grads(False)
-        made = self._forward.run(call)
+        made = self._forward.run(kernel, grid, values, leaves)
         for j in self._bumped:
             if not leaves[j].is_inference():
                 torch.autograd.graph.increment_version(leaves[j])
-        dirty = [leaves[j] for j in self.dirty]
-        if dirty:
-            ctx.mark_dirty(*dirty)
-        aliases = {j: leaves[j].detach() for j in self.views} if self.views else {}
-        saved = [aliases[i] if i in aliases else leaves[i] for i in self.kept]
-        saved += made
+        outputs = self._pick_dirty(leaves)
+        if outputs:
+            ctx.mark_dirty(*outputs)
+        saved = [*self._pick_kept(leaves), *made]
+        if self.views:
+            aliases = {j: leaves[j].detach() for j in self.views}
+            outputs += tuple(aliases.values())
+            for place, i in enumerate(self.kept):
+                saved[place] = aliases.get(i, saved[place])
         surrounded, shapes = self._surrounded, self._saved_shapes
         if saves_by_hooks(True):
-            surrounded = surrounded | self._read_around(leaves, call.grid)
+            surrounded = surrounded | self._read_around(leaves, grid)
             shapes = self.saved_shapes(surrounded)
         if surrounded:
             for place, i in enumerate(self.reread):
                 if i in surrounded:
                     saved[place] = whole(saved[place], surrounded[i])
         ctx.save_for_backward(*saved)
-        ctx.execution = self
-        ctx.inputs = [weakref.ref(leaves[i]) for i in self.wanted if i not in self.position]
-        for i in self.based:
-            ctx.inputs.append(weakref.ref(leaves[i]._base))
-        pointers = self.state.pointer_set
-        ctx.scalars = [None if i in pointers else v for i, v in enumerate(leaves)]
-        ctx.opaque = [leaves[i] for i in self.opaque] if self.opaque else ()
-        ctx.held = self.spare.hold(leaves) if self.spare else ()
-        ctx.surrounded = surrounded
-        ctx.places = [(tensor.data_ptr(), tensor.stride()) for tensor in saved]
         buffers = saved[len(self.reread) :]
-        ctx.shapes = [*shapes, *(buffer.shape for buffer in buffers)] if buffers else shapes
-        return (*dirty, *aliases.values())
+        if buffers:
+            shapes = [*shapes, *(buffer.shape for buffer in buffers)]
+        inputs = [ref(tensor) for tensor in self._pick_read(leaves)]
+        for i in self.based:
+            inputs.append(ref(leaves[i]._base))
+        ctx.execution = self
+        ctx.left = Left(
+            inputs,
+            self._pick_scalars((*leaves, None)),
+            self._pick_opaque(leaves),
+            self.spare.hold(leaves) if self.spare else (),
+            surrounded,
+            layouts(saved),
+            shapes,
+        )
+        return outputs
 
     def run_backward(self, ctx, saved, grads):
         """Run the backward kernels on saved tensors; returns one gradient (or None) per slot."""
@@ -299,21 +332,20 @@ class Execution:
             backward = self._backward_for(upstream)
             if not self._is_unplanned(upstream):
                 self._settled[came] = backward
+        left = ctx.left
         # Whoever sets `x.data` may leave the address as it was.
-        for tensor, place, shape in zip(saved, ctx.places, ctx.shapes, strict=True):
-            if not _is_in_place(tensor, place) or tensor.shape != shape:
-                saved = self._restore(saved, ctx)
-                break
-        if ctx.surrounded:
-            saved = self._seen(saved, ctx.surrounded)
-        arguments = list(ctx.scalars)
+        if layouts(saved) != left.layouts:
+            saved = self._restore(saved, left)
+        if left.surrounded:
+            saved = self._seen(saved, left.surrounded)
+        arguments = list(left.scalars)
         for i, tensor in zip(self.reread, saved, strict=False):
             arguments[i] = tensor.data_ptr()
-        for i, value in zip(self.opaque, ctx.opaque, strict=True):
+        for i, value in zip(self.opaque, left.opaque, strict=True):
             arguments[i] = value
         buffers = saved[len(self.reread) :] if backward.saved else ()
         if came not in self._settled:
-            saved = (*saved, *self.spare.load(ctx.held, arguments))
+            saved = (*saved, *self.spare.load(left.held, arguments))
         given = (arguments, buffers, upstream, saved)
         try:
             backward, counts = self._for_counts(backward, given)
@@ -321,7 +353,7 @@ class Execution:
                 backward = self._tuned(backward, given, counts)
                 counts = backward.count_trips(arguments, saved)
             if eager_flops.is_counting():
-                eager_flops.count_backward(backward, ctx.scalars)
+                eager_flops.count_backward(backward, left.scalars)
             gradients = backward.run(*given, counts)
         except Exception as error:
             self._blame_upstream(upstream, error)
@@ -384,12 +416,12 @@ class Execution:
                 seen[place] = tensor.as_strided(facts.shape, facts.strides, start)
         return seen
 
-    def _restore(self, saved, ctx):
+    def _restore(self, saved, left: Left):
         """Return saved tensors in the layouts that kernels expect, whatever hooks made of them.
 
         One that is where it was stays there, with all that is around it.
         """
-        shapes, surrounded = ctx.shapes, ctx.surrounded
+        shapes, surrounded = left.shapes, left.surrounded
         tensors = {i: self.facts.tensors[i] for i in self.reread}
         names = [f"argument {self.state.spec.names[i]!r}" for i in tensors]
         names += ["what the forward saved"] * (len(shapes) - len(names))
@@ -406,14 +438,15 @@ class Execution:
             require_memory(self.state.spec, i, tensor)
         # As for PyTorch's operations, numbers are what counts.
         saved = [tensor.to(dtype) for tensor, dtype in zip(saved, types, strict=True)]
-        layouts = [
+        wanted = [
             ((1,), Span(0, surrounded[i].total)) if i in surrounded else (facts.strides, facts.span)
             for i, facts in tensors.items()
         ]
-        layouts += [((1,), Span(0, t.numel())) for t in saved[len(layouts) :]]
+        wanted += [((1,), Span(0, t.numel())) for t in saved[len(wanted) :]]
+        before, now = read(left.layouts) or [None] * len(saved), read(layouts(saved))
         return [
-            t if _is_in_place(t, place) else restore(t, *layout)
-            for t, layout, place in zip(saved, layouts, ctx.places, strict=True)
+            t if a == b else restore(t, *layout)
+            for t, layout, a, b in zip(saved, wanted, before, now, strict=True)
         ]
 
     def _blame_upstream(self, upstream, error):

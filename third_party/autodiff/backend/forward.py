@@ -39,14 +39,13 @@ class Forward(Binding):
         elif 0 not in self.facts.grid:
             load(kernel)
 
-    def run(self, call) -> list[torch.Tensor]:
+    def run(self, kernel, grid, values, leaves) -> list[torch.Tensor]:
         """Launch; returns copies of arguments, and what the forward leaves."""
         if self._is_plain:
-            launch(call.kernel, call.grid, call.values)
+            launch(kernel, grid, values)
             return []
-        leaves = call.leaves
         registers = Registers([*leaves, *self._rest], leaves, None, None)
-        registers.call = (call.kernel, call.grid, call.values)
+        registers.call = (kernel, grid, values)
         for step in self._steps:
             step(registers)
         return [registers.tensors[place] for place in (*self._copies, *self._buffers)]

@@ -19,6 +19,7 @@ from torch._guards import detect_fake_mode
 from torch._library.fake_impl import allocate_size
 
 from .errors import AutodiffError
+from .execution import Left
 from .memory import ALIGNMENT
 
 Tensor = torch.Tensor
@@ -113,7 +114,7 @@ def keep(operator, node, held: Held) -> list[Tensor]:
     """
     execution, saved = node.execution, node.saved_tensors
     arguments = len(execution.kept) + len(execution.copied)
-    sources = _sources(operator, execution, held, node.surrounded)
+    sources = _sources(operator, execution, held, node.left.surrounded)
     parts = [
         tensor.clone(memory_format=torch.contiguous_format)
         for tensor, source in zip(saved, sources, strict=False)
@@ -122,7 +123,7 @@ def keep(operator, node, held: Held) -> list[Tensor]:
     parts += saved[arguments:]
     layouts = tuple((tuple(part.shape), part.dtype) for part in parts)
     number = operator.runs.number(
-        Run(execution, tuple(node.scalars), tuple(node.surrounded.items()), layouts)
+        Run(execution, node.left.scalars, tuple(node.left.surrounded.items()), layouts)
     )
     device = execution.facts.device
     return [_joined(parts, device), torch.empty((number, 0), device=device)]
@@ -147,15 +148,8 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     shapes = [*execution.saved_shapes(surrounded), *(buffer.shape for buffer in buffers)]
     saved += buffers
     # The tensors have other addresses now.
-    context = SimpleNamespace(
-        places=[(None, None)] * len(saved),
-        shapes=shapes,
-        surrounded=surrounded,
-        scalars=run.scalars,
-        opaque=(),
-        held=(),
-        witness=None,
-    )
+    left = Left([], run.scalars, (), (), surrounded, b"", shapes)
+    context = SimpleNamespace(left=left, witness=None)
     given: list = [None] * len(execution.position)
     for j, position in execution.position.items():
         given[position] = upstream[places[j]]

@@ -26,6 +26,7 @@ from triton.runtime.jit import JITFunction
 from .addresses import makes_pointers
 from .binding import picking
 from .grid import checked_grid
+from .layouts import TABLE
 from .library import native
 from .tensors import TENSORS
 from .tracers import is_quiet
@@ -54,10 +55,13 @@ class Record:
     that.
     """
 
-    __slots__ = ("kernel", "device", "caches", "name", "settings", "executions", "pick")
+    __slots__ = (
+        "kernel", "device", "caches", "name", "backend", "settings", "executions", "pick"
+    )  # fmt: skip
 
     def __init__(self, kernel, device: int, caches, name: str):
         self.kernel, self.device, self.caches, self.name = kernel, device, caches, name
+        self.backend = kernel.metadata.target.backend
         self.settings = _settings(knobs)
         self.executions: dict = {}
         # Returns the run-time arguments among the values of all parameters.
@@ -78,7 +82,8 @@ class Record:
         go.
         """
         if (
-            function.device_caches.get(self.device) is not self.caches
+            driver.active.get_current_device() != self.device
+            or function.device_caches.get(self.device) is not self.caches
             or self.caches[0].get(self.name) is not self.kernel
             or function.pre_run_hooks
             or getattr(function.run, "__func__", None) is not _RUN
@@ -99,16 +104,6 @@ class _Table(NamedTuple):
     records: dict[bytes, Record]
 
 
-class Found(NamedTuple):
-    """The record of a launch, the values of its parameters, and whether a tensor among them
-    requires a gradient.
-    """
-
-    record: Record
-    values: list
-    wants: bool
-
-
 class Key(NamedTuple):
     """The key of a launch that is not known, and the table that it is for."""
 
@@ -123,14 +118,15 @@ class Known:
     @classmethod
     def of(cls, resolver) -> Known | None:
         """Return those of a kernel; None for wrapped or interpreted ones, of which nothing is
-        known before they run.
+        known before they run, and for a PyTorch without the functions that keys are made with.
         """
-        if resolver.wrapped or resolver.interpreted or resolver.is_variadic:
+        if TABLE is None or resolver.wrapped or resolver.interpreted or resolver.is_variadic:
             return None
         return cls(resolver)
 
     def __init__(self, resolver):
         self._function, self._names = resolver.function, resolver.names
+        self._name = self._function.__name__
         self._defaults = resolver.defaults
         self._constants = resolver.constants
         # Made by the first launch, which loads the library.
@@ -141,35 +137,32 @@ class Known:
             (name, flag, self._defaults[name]) if name in self._defaults else (name, flag)
             for name, flag in zip(self._names, flags, strict=True)
         ]
-        table = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
-        signature = native().launch_signature(parameters, list(TENSORS), tl.dtype, table)
+        signature = native().launch_signature(parameters, list(TENSORS), tl.dtype, TABLE)
         return _Table(functools.partial(native().launch_key, signature), tuple(flags), {})
 
-    def find(self, args, kwargs) -> Found | None:
-        """Return the record of a launch with these arguments on the current device; None if it is
-        not known, or if something looks at launches.
+    def find(self, args, kwargs) -> tuple[Record, list, bool] | None:
+        """Return the record of a launch with these arguments, the values of all parameters, and
+        whether a tensor among them requires a gradient.
+
+        Or None, if the launch is not known, or if something looks at launches.
         """
         table = self._table
         seen = None if table is None else table.look(args, kwargs)
         if seen is None:
             return None
-        key, values, wants, device = seen
+        key, values, wants = seen
         record = table.records.get(key)
         if record is None or not record.holds(self._function):
             return None
-        if device >= 0 and device != torch._C._cuda_getDevice():
-            return None
         if forward_ad._current_level >= 0 or not is_quiet():
             return None
-        return Found(record, values, wants)
+        return record, values, wants
 
-    def grid(self, grid, found: Found) -> tuple[int, int, int]:
+    def grid(self, grid, record: Record, values) -> tuple[int, int, int]:
         """Return the extents of a known launch's grid."""
         if callable(grid):
-            grid = grid(dict(zip(self._names, found.values, strict=True)))
-        return checked_grid(
-            grid, self._function.__name__, found.record.kernel.metadata.target.backend
-        )
+            grid = grid(dict(zip(self._names, values, strict=True)))
+        return checked_grid(grid, self._name, record.backend)
 
     def key(self, args, kwargs) -> Key | None:
         """Return the key of a launch; None if it has none, and should not be known."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 
 from .errors import AutodiffError
 
 
+@functools.cache
 def native():
     """Return the extension module of the compiler; raises `AutodiffError` if it cannot be
     loaded.

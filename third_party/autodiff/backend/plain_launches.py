@@ -20,6 +20,7 @@ from triton.compiler import ASTSource
 
 from . import results, wrappers
 from .errors import AutodiffError
+from .layouts import read
 from .library import native
 from .memory import extent, meet
 from .overwritten import MOST_WRITES, note_write, writes
@@ -227,10 +228,11 @@ def _reader(watched, tensor: Tensor) -> str | None:
         if node is None:
             continue
         execution = seen.execution
-        for i, (address, _) in zip(execution.kept, node.places, strict=False):
-            facts = execution.facts.tensors[i]
-            if i in node.surrounded:
-                address += node.surrounded[i].lead * facts.dtype.itemsize
+        left = node.left
+        for i, layout in zip(execution.kept, read(left.layouts), strict=False):
+            facts, address = execution.facts.tensors[i], layout.address
+            if i in left.surrounded:
+                address += left.surrounded[i].lead * facts.dtype.itemsize
             if _overlap(tensor, facts, address):
                 spec = execution.state.spec
                 return f"kernel {spec.name!r} (argument {spec.names[i]!r})"

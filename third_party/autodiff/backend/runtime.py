@@ -30,12 +30,6 @@ _RECORDING = (AUTOGRAD, torch._C.DispatchKey.ADInplaceOrView)
 _NONE = (None, None, None)
 
 
-class _Call:
-    """The data that a launch passes to autograd's forward."""
-
-    __slots__ = ("execution", "kernel", "grid", "values", "leaves", "witness")
-
-
 def _backward(ctx, *upstream):
     execution = ctx.execution
     saved = saved_tensors(ctx)
@@ -44,7 +38,7 @@ def _backward(ctx, *upstream):
     with torch.no_grad():
         gradients = execution.run_backward(ctx, saved, upstream)
     name = f"kernel {execution.state.spec.name!r}"
-    inputs = [reference() for reference in ctx.inputs]
+    inputs = [reference() for reference in ctx.left.inputs]
     return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
 
 
@@ -53,10 +47,10 @@ class _Launch(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, call, *slots):
-        ctx.witness = call.witness
-        if call.witness is not None:
-            call.witness.see(ctx)
-        return call.execution.run_forward(ctx, call)
+        execution, ctx.witness, *launched = call
+        if ctx.witness is not None:
+            ctx.witness.see(ctx)
+        return execution.run_forward(ctx, *launched)
 
     backward = staticmethod(outside_of_dynamo(_backward, instead=graph_backward.record))
     between_graphs = staticmethod(outside_of_dynamo(_backward))
@@ -178,14 +172,11 @@ def execute(execution, kernel, grid, values, leaves) -> None:
 
     `values` are those of the kernel's parameters, `leaves` its run-time arguments.
     """
-    call = _Call()
-    call.execution, call.kernel, call.grid = execution, kernel, grid
-    call.values, call.leaves = values, leaves
-    call.witness = witness(execution)
     inputs = [leaves[i] for i in execution.slots]
     for i in execution.based:
         inputs.append(leaves[i]._base)
     spec = execution.state.spec
+    call = (execution, witness(execution), kernel, grid, values, leaves)
     results = _node(_Launch, spec.name).apply(call, *inputs)
     if execution.without_history:
         note_without_history(leaves[j] for j in execution.without_history)
@@ -197,13 +188,12 @@ def execute(execution, kernel, grid, values, leaves) -> None:
     note_writes(spec, execution.written, leaves)
 
 
-def launch_known(found, grid, options) -> tuple[bool, object]:
-    """Run a known launch on a grid (known.py).
+def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
+    """Run a known launch on a grid; the first arguments are those that `Known.find` returns.
 
     Returns whether it was run, and the execution; None for a plain launch.
     """
-    record, values = found.record, found.values
-    if not (found.wants and torch.is_grad_enabled()):
+    if not (wants and torch.is_grad_enabled()):
         launch(record.kernel, grid, values)
         return True, None
     execution, state, revision = record.executions.get((grid, options.atomics()), _NONE)

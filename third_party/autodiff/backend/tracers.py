@@ -23,6 +23,8 @@ _MODES = {
 # Excluded below autograd, where nothing has a history.
 AUTOGRAD = torch._C.DispatchKey.AutogradFunctionality
 _PRE_DISPATCH = torch._C.DispatchKey.PreDispatch
+_modes = torch._C._len_torch_dispatch_stack
+_is_tracing = torch._C._is_tracing
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
 _frames = torch._C._dynamo.eval_frame
 _transforms = torch._C._functorch.get_interpreter_stack
@@ -71,7 +73,7 @@ def outside_of_dynamo(function, instead=None, reason: str | None = None):
 
 def _recorder() -> str | None:
     """Return the active tracer that records operators, in words; None if there is none."""
-    if torch._C._len_torch_dispatch_stack():
+    if _modes():
         for key, tracer in _MODES.items():
             if torch._C._get_dispatch_mode(key) is not None:
                 return tracer
@@ -87,12 +89,7 @@ def is_quiet() -> bool:
     """Whether nothing is active that may look at PyTorch's operations: no tracer, dispatch mode or
     transform.
     """
-    return not (
-        torch._C._len_torch_dispatch_stack()
-        or _is_included(_PRE_DISPATCH)
-        or _transforms()
-        or torch._C._is_tracing()
-    )
+    return not (_modes() or _is_included(_PRE_DISPATCH) or _transforms() or _is_tracing())
 
 
 def is_traced() -> bool:
@@ -111,7 +108,7 @@ def is_recorded(name: str) -> bool:
     """
     if _recorder() is not None:
         return True
-    if torch._C._is_tracing():
+    if _is_tracing():
         raise _without_operators(name, "torch.jit.trace")
     return False
 

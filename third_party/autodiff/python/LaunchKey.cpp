@@ -90,6 +90,27 @@ struct Names {
   }
 };
 
+/// Whether `value` is an object, which is released; sets whether it is True.
+bool isTrue(PyObject *value, bool &result) {
+  if (!value)
+    return false;
+  result = value == Py_True;
+  Py_DECREF(value);
+  return true;
+}
+
+/// Returns PyTorch's functions of a capsule; null, with an error, if it has
+/// others.
+const DLPackTable *tableOf(PyObject *capsule) {
+  auto *table = static_cast<const DLPackTable *>(
+      PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  if (table && table->major != 1) {
+    PyErr_SetString(PyExc_ValueError, "a table of another DLPack than 1");
+    return nullptr;
+  }
+  return table;
+}
+
 /// Memory from the first to behind the last element of a tensor.
 struct Range {
   uintptr_t begin;
@@ -156,8 +177,6 @@ public:
 
   const std::string &get() const { return bytes; }
   bool wants() const { return requiresGrad; }
-  /// The number of the GPU; -1 for the CPU, or without tensors.
-  int getDevice() const { return deviceType == Cuda ? deviceId : -1; }
 
 private:
   template <typename T> void append(T value) {
@@ -193,14 +212,6 @@ private:
     return true;
   }
 
-  static bool isTrue(PyObject *value, bool &result) {
-    if (!value)
-      return false;
-    result = value == Py_True;
-    Py_DECREF(value);
-    return true;
-  }
-
   bool addNumberOf(PyObject *object, PyObject *method, int64_t &number) {
     PyObject *found = PyObject_CallMethodNoArgs(object, method);
     if (!found)
@@ -229,12 +240,13 @@ private:
   bool addTensor(PyObject *tensor, unsigned flags) {
     const Names &names = Names::get();
     DLTensor seen;
-    if (!signature.table || signature.table->fromObject(tensor, &seen) != 0)
+    if (signature.table->fromObject(tensor, &seen) != 0)
       return false;
     if (!seen.data || seen.code == complexCode ||
         (seen.deviceType != Cpu && seen.deviceType != Cuda))
       return false;
-    if (deviceType && (seen.deviceType != deviceType || seen.deviceId != deviceId))
+    if (deviceType &&
+        (seen.deviceType != deviceType || seen.deviceId != deviceId))
       return false;
     deviceType = seen.deviceType;
     deviceId = seen.deviceId;
@@ -267,7 +279,8 @@ private:
     }
     int64_t size = (last + 1) * (int64_t(seen.bits) * seen.lanes + 7) / 8;
     ranges.push_back({begin, begin + size, isWritten});
-    return !(flags & (Written | Spanned)) || addStorage(tensor, size, isWritten);
+    return !(flags & (Written | Spanned)) ||
+           addStorage(tensor, size, isWritten);
   }
 
   const Signature &signature;
@@ -282,7 +295,8 @@ private:
 /// is how many of the named arguments were taken.
 PyObject *bind(const Signature &signature, PyObject *args, PyObject *kwargs,
                Py_ssize_t &used) {
-  Py_ssize_t given = PyTuple_GET_SIZE(args), count = signature.parameters.size();
+  Py_ssize_t given = PyTuple_GET_SIZE(args),
+             count = signature.parameters.size();
   if (given > count)
     return nullptr;
   PyObject *values = PyList_New(count);
@@ -293,7 +307,8 @@ PyObject *bind(const Signature &signature, PyObject *args, PyObject *kwargs,
     PyObject *value = nullptr;
     if (i < given) {
       value = PyTuple_GET_ITEM(args, i);
-    } else if ((value = PyDict_GetItemWithError(kwargs, parameter.name.ptr()))) {
+    } else if ((value =
+                    PyDict_GetItemWithError(kwargs, parameter.name.ptr()))) {
       ++used;
     } else if (PyErr_Occurred() || !(value = parameter.standard.ptr())) {
       Py_DECREF(values);
@@ -318,6 +333,39 @@ bool addOptions(Key &key, const Signature &signature, PyObject *kwargs) {
   return true;
 }
 
+/// Appends address, rank and sign, shape, and strides of a tensor.
+bool addLayout(std::string &bytes, const DLPackTable &table, PyObject *tensor) {
+  DLTensor seen;
+  bool isNeg;
+  if (table.fromObject(tensor, &seen) != 0 ||
+      !isTrue(PyObject_CallMethodNoArgs(tensor, Names::get().isNeg), isNeg))
+    return false;
+  int64_t address = reinterpret_cast<int64_t>(seen.data) + seen.offset;
+  int64_t head[] = {address, seen.rank, isNeg};
+  size_t size = seen.rank * sizeof(int64_t);
+  bytes.append(reinterpret_cast<const char *>(head), sizeof(head));
+  bytes.append(reinterpret_cast<const char *>(seen.shape), size);
+  bytes.append(reinterpret_cast<const char *>(seen.strides), size);
+  return true;
+}
+
+PyObject *layouts(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
+  const DLPackTable *table = count == 2 ? tableOf(arguments[0]) : nullptr;
+  bool isTuple = table && PyTuple_CheckExact(arguments[1]);
+  if (!isTuple && !(table && PyList_CheckExact(arguments[1]))) {
+    PyErr_SetString(PyExc_TypeError, "layouts takes a table and tensors");
+    return nullptr;
+  }
+  std::string bytes;
+  PyObject *const *tensors = PySequence_Fast_ITEMS(arguments[1]);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(arguments[1]); ++i)
+    if (!addLayout(bytes, *table, tensors[i])) {
+      PyErr_Clear();
+      Py_RETURN_NONE;
+    }
+  return PyBytes_FromStringAndSize(bytes.data(), bytes.size());
+}
+
 PyObject *launchKey(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   if (count != 3 || !PyTuple_CheckExact(arguments[1]) ||
       !PyDict_CheckExact(arguments[2])) {
@@ -334,13 +382,14 @@ PyObject *launchKey(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   Key key(*signature);
   bool isFound = values;
   for (size_t i = 0; isFound && i < signature->parameters.size(); ++i)
-    isFound = key.add(PyList_GET_ITEM(values, i), signature->parameters[i].flags);
+    isFound =
+        key.add(PyList_GET_ITEM(values, i), signature->parameters[i].flags);
   if (isFound && used != PyDict_GET_SIZE(arguments[2]))
     isFound = addOptions(key, *signature, arguments[2]);
   if (isFound && key.isApart())
-    return Py_BuildValue("(y#NNi)", key.get().data(),
+    return Py_BuildValue("(y#NN)", key.get().data(),
                          static_cast<Py_ssize_t>(key.get().size()), values,
-                         PyBool_FromLong(key.wants()), key.getDevice());
+                         PyBool_FromLong(key.wants()));
   // Whatever is wrong with an argument, the launch says it better.
   PyErr_Clear();
   Py_XDECREF(values);
@@ -364,24 +413,22 @@ py::capsule launchSignature(const py::list &parameters,
   for (py::handle type : tensorTypes)
     signature->tensorTypes.push_back(py::reinterpret_borrow<py::object>(type));
   signature->constantType = constantType;
-  if (!table.is_none()) {
-    auto *found = static_cast<const DLPackTable *>(
-        PyCapsule_GetPointer(table.ptr(), "dlpack_exchange_api"));
-    if (!found)
-      throw py::error_already_set();
-    if (found->major == 1)
-      signature->table = found;
-  }
+  signature->table = tableOf(table.ptr());
+  if (!signature->table)
+    throw py::error_already_set();
   return py::capsule(signature.release(), capsuleName, [](PyObject *capsule) {
     delete static_cast<Signature *>(PyCapsule_GetPointer(capsule, capsuleName));
   });
 }
 
 PyMethodDef fastFunctions[] = {
+    {"layouts", reinterpret_cast<PyCFunction>(layouts), METH_FASTCALL,
+     "Return address, rank, sign, shape and strides of tensors as bytes; None "
+     "if one has no memory of its own."},
     {"launch_key", reinterpret_cast<PyCFunction>(launchKey), METH_FASTCALL,
-     "Return (key, values of parameters, whether a tensor requires a gradient, "
-     "number of the GPU or -1) of a launch with a tuple and a dict of "
-     "arguments; None if it has no key."},
+     "Return (key, values of parameters, whether a tensor requires a gradient) "
+     "of a launch with a tuple and a dict of arguments; None if it has no "
+     "key."},
     {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
@@ -391,8 +438,8 @@ void addLaunchKey(py::module_ &m) {
         py::arg("tensor_types"), py::arg("constant_type"), py::arg("table"),
         "What `launch_key` is told of a kernel: (name, flags[, default]) of "
         "each parameter, the types of tensors and of constants, and the "
-        "capsule of PyTorch's DLPack functions or None. Flags are 1 where the "
-        "value matters, 2 for what is written, 4 where storage matters.");
+        "capsule of PyTorch's DLPack functions. Flags are 1 where the value "
+        "matters, 2 for what is written, 4 where storage matters.");
   if (PyModule_AddFunctions(m.ptr(), fastFunctions) < 0)
     throw py::error_already_set();
 }

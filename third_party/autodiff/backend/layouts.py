@@ -1,0 +1,47 @@
+"""Addresses, shapes and strides of tensors as bytes, which are quick to take and to compare."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import torch
+
+from .library import native
+
+# PyTorch's functions for DLPack, which the native module reads tensors with; None before PyTorch
+# had them.
+TABLE = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+
+
+class Layout(NamedTuple):
+    """Where a tensor is, and how its elements follow each other."""
+
+    address: int
+    is_negated: bool
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def layouts(tensors: list | tuple) -> bytes:
+    """Return the layouts of tensors. Equal bytes mean equal layouts."""
+    found = None if TABLE is None else native().layouts(TABLE, tensors)
+    if found is not None:
+        return found
+    return b"".join(
+        struct.pack(f"{3 + 2 * t.dim()}q", t.data_ptr(), t.dim(), t.is_neg(), *t.shape, *t.stride())
+        for t in tensors
+    )
+
+
+def read(data: bytes) -> list[Layout]:
+    """Return the layouts that bytes hold."""
+    found, place = [], 0
+    numbers = struct.unpack(f"{len(data) // 8}q", data)
+    while place < len(numbers):
+        address, rank, is_negated = numbers[place : place + 3]
+        shape = numbers[place + 3 : place + 3 + rank]
+        strides = numbers[place + 3 + rank : place + 3 + 2 * rank]
+        found.append(Layout(address, bool(is_negated), shape, strides))
+        place += 3 + 2 * rank
+    return found
