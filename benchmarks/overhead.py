@@ -1,10 +1,10 @@
 """Host time of a differentiable launch beside that of a hand-written node, in microseconds.
 
 The kernels do next to nothing, so that the time is that of the launch. There is one with two
-tensors, and one with 12 tensors and 16 numbers. Each number is the median over batches; on a GPU, a
-batch is short enough not to fill the launch queue. Backward times are for one node in a graph of
-many: the start of autograd's engine, which uses another thread for a GPU, is PyTorch's own time and
-shown separately.
+tensors, and one with 12 tensors and 16 numbers. Each number is the median over batches, and those
+of a row take turns; on a GPU, a batch is short enough not to fill the launch queue. Backward times
+are for one node in a graph of many: the start of autograd's engine, which uses another thread for a
+GPU, is PyTorch's own time and shown separately.
 """
 
 import statistics
@@ -19,12 +19,12 @@ BATCH, BATCHES = 50, 40
 SIZE = 64
 # The most that a launch may take beside the other one, by row.
 LIMITS = {
-    "2 tensors: forward": 40.0,
-    "2 tensors: backward, of 20 nodes": 15.0,
-    "2 tensors: no gradient wanted": 15.0,
-    "12 tensors: forward": 80.0,
-    "12 tensors: backward, of 20 nodes": 30.0,
-    "12 tensors: no gradient wanted": 30.0,
+    "2 tensors: forward": 10.0,
+    "2 tensors: backward, of 20 nodes": 0.0,
+    "2 tensors: no gradient wanted": 3.0,
+    "12 tensors: forward": 20.0,
+    "12 tensors: backward, of 20 nodes": 5.0,
+    "12 tensors: no gradient wanted": 5.0,
 }
 
 
@@ -100,19 +100,24 @@ class WideByHand(torch.autograd.Function):
         return dx, None, None
 
 
-def microseconds(call, prepare=lambda: None) -> float:
-    """The median time of one call; `prepare` makes its argument, untimed."""
-    times = []
+def microseconds(*contestants) -> list[float]:
+    """The median times of one call of each contestant, `(call, prepare, count)`: a call takes what
+    `prepare` made, untimed, and does `count` things.
+
+    Batches of all take turns, so that a host that changes its speed is the same for each.
+    """
+    times: list[list[float]] = [[] for _ in contestants]
     for batch in range(BATCHES + 5):
-        arguments = [prepare() for _ in range(BATCH)]
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        for argument in arguments:
-            call(argument)
-        if batch >= 5:
-            times.append((time.perf_counter() - start) / BATCH * 1e6)
-    return statistics.median(times)
+        for (call, prepare, count), found in zip(contestants, times, strict=True):
+            arguments = [prepare() for _ in range(BATCH)]
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            start = time.perf_counter()
+            for argument in arguments:
+                call(argument)
+            if batch >= 5:
+                found.append((time.perf_counter() - start) / BATCH / count * 1e6)
+    return [statistics.median(found) for found in times]
 
 
 def compare(name, x, bare, bare_backward, by_hand, by_ours):
@@ -129,23 +134,25 @@ def compare(name, x, bare, bare_backward, by_hand, by_ours):
             launch(before, y)
         return y
 
-    def forward(launch):
-        return microseconds(lambda y: launch(x, y), output)
+    def forward(launch, x):
+        return lambda y: launch(x, y), output, 1
 
     def backward(launch, nodes):
         def call(y):
             torch.autograd.grad(y, x, upstream)
 
-        return microseconds(call, lambda: chain(launch, nodes)) / nodes
+        return call, lambda: chain(launch, nodes), nodes
 
-    least = microseconds(lambda y: bare(plain, y), output)
-    yield f"{name}: forward", least, forward(by_hand), forward(by_ours)
-    least_backward = microseconds(lambda dx: bare_backward(plain, upstream, dx), output)
+    yield (
+        f"{name}: forward",
+        *microseconds(forward(bare, plain), forward(by_hand, x), forward(by_ours, x)),
+    )
+    least = (lambda dx: bare_backward(plain, upstream, dx)), output, 1
     for nodes in (20, 1):
         row = f"{name}: backward, of {nodes} node{'s' * (nodes > 1)}"
-        yield row, least_backward, backward(by_hand, nodes), backward(by_ours, nodes)
-    ours = microseconds(lambda y: by_ours(plain, y), output)
-    yield f"{name}: no gradient wanted", least, least, ours
+        yield row, *microseconds(least, backward(by_hand, nodes), backward(by_ours, nodes))
+    bare_time, ours = microseconds(forward(bare, plain), forward(by_ours, plain))
+    yield f"{name}: no gradient wanted", bare_time, bare_time, ours
 
 
 def main() -> None:

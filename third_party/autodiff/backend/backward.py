@@ -106,6 +106,7 @@ class Backward(Binding):
         # What adds up partial sums.
         self.totals: list[Sums] = []
         self._prepare, self._launch, self._finish = map(self.functions_of, self.program)
+        self._steps = (*self._prepare, *self._launch, *self._finish)
         self._rest = self.known()
 
     def total(self, arguments) -> Sums:
@@ -169,10 +170,9 @@ class Backward(Binding):
         """Run the backward; returns the gradients by argument. See `prepare`."""
         if not self._is_compiled:
             self.compile()
-        registers = self.prepare(arguments, saved, upstream, tensors, counts)
-        self.launch(registers)
-        for finish in self._finish:
-            finish(registers)
+        registers = self._registers(arguments, saved, upstream, tensors, counts)
+        for step in self._steps:
+            step(registers)
         return registers.gradients
 
     def prepare(self, arguments, saved, upstream, tensors, counts) -> Registers:
@@ -182,13 +182,17 @@ class Backward(Binding):
         the saved buffers in order; `upstream` the gradients of outputs, absent ones zero;
         `tensors` the memory behind the first two, for checks; `counts` come from `count_trips`.
         """
-        values = [*arguments, *self._rest]
-        for n, buffer in zip(self.saved, saved, strict=True):
-            values[self.place("buffer", n)] = buffer.data_ptr()
-        registers = Registers(values, tensors, upstream, counts)
+        registers = self._registers(arguments, saved, upstream, tensors, counts)
         for prepare in self._prepare:
             prepare(registers)
         return registers
+
+    def _registers(self, arguments, saved, upstream, tensors, counts) -> Registers:
+        values = [*arguments, *self._rest]
+        if self.saved:
+            for n, buffer in zip(self.saved, saved, strict=True):
+                values[self.place("buffer", n)] = buffer.data_ptr()
+        return Registers(values, tensors, upstream, counts)
 
     def launch(self, registers: Registers) -> None:
         """Launch the backward kernels."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
 from .dtypes import DTYPES
-from .executable import Executable
+from .executable import Executable, launch
 from .facts import Facts
 from .host_steps import Registers, Step
 from .plan import Plan
@@ -116,7 +116,9 @@ class Binding:
         executable, grid, pick, checked = bound
 
         def start(registers: Registers):
-            executable.launch(grid, pick(registers.values))
+            if executable.compiled is None:
+                executable.compile()
+            launch(executable.compiled, grid, pick(registers.values))
 
         def start_checked(registers: Registers):
             operands = pick(registers.values)

@@ -25,6 +25,7 @@ from .forward import Forward
 from .host_steps import BASE
 from .layouts import layouts, read
 from .memory import Span, restore, shares_memory, whole
+from .results import Witness, witness_of
 from .spare import Spare, require_memory
 from .tapes import tape_bytes
 from .together import together
@@ -36,12 +37,14 @@ saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 class Left(NamedTuple):
     """What a launch leaves to its backward, beside the tensors that autograd saves.
 
-    `inputs` are the tensors whose gradients are wanted, as weak references; `scalars` the launch's
-    arguments, None for pointers, and `opaque` those of pointers that are no tensors; `held` what
-    the spare backward reads; `surrounded` the arguments whose whole storage is saved; `layouts`
-    are those of what is saved, none if it is somewhere else by now, and `shapes` its shapes.
+    The `witness` is that of a stub's launch. `inputs` are the tensors whose gradients are wanted,
+    as weak references; `scalars` the launch's arguments, None for pointers, and `opaque` those of
+    pointers that are no tensors; `held` what the spare backward reads; `surrounded` the arguments
+    whose whole storage is saved; `layouts` are those of what is saved, none if it is somewhere else
+    by now, and `shapes` its shapes.
     """
 
+    witness: Witness | None
     inputs: list
     scalars: tuple
     opaque: tuple
@@ -95,6 +98,9 @@ class Execution:
         if self.is_complete:
             self._check_history(plan if self.spare is None else self.spare.plan)
         self._forward = Forward(handle, choice.facts, state.spec, self.copied)
+        # Which results are the gradients of the slots; those that are wanted come first.
+        self._keys = [i if i in wanted else None for i in self.slots]
+        self._keys += [(BASE, i) for i in self.based]
         # How parts of a launch's arguments are picked.
         count, pointers = len(plan.arguments), state.pointer_set
         self._pick_kept, self._pick_dirty = picking(self.kept), picking(self.dirty)
@@ -267,6 +273,7 @@ class Execution:
 
         `values` are those of the kernel's parameters, `leaves` its run-time arguments.
         """
+        witness = witness_of(self, ctx)
         if not self._is_compiled:
             self._compile(kernel)
         ctx.set_materialize_grads(False)
@@ -300,6 +307,7 @@ class Execution:
             inputs.append(ref(leaves[i]._base))
         ctx.execution = self
         ctx.left = Left(
+            witness,
             inputs,
             self._pick_scalars((*leaves, None)),
             self._pick_opaque(leaves),
@@ -312,8 +320,9 @@ class Execution:
 
     def run_backward(self, ctx, saved, grads):
         """Run the backward kernels on saved tensors; returns one gradient (or None) per slot."""
-        if ctx.witness is not None:
-            ctx.witness.was_used = True
+        left = ctx.left
+        if left.witness is not None:
+            left.witness.was_used = True
         upstream = {}
         for j, place in self.position.items():
             if grads[place] is not None:
@@ -332,7 +341,6 @@ class Execution:
             backward = self._backward_for(upstream)
             if not self._is_unplanned(upstream):
                 self._settled[came] = backward
-        left = ctx.left
         # Whoever sets `x.data` may leave the address as it was.
         if layouts(saved) != left.layouts:
             saved = self._restore(saved, left)
@@ -341,14 +349,17 @@ class Execution:
         arguments = list(left.scalars)
         for i, tensor in zip(self.reread, saved, strict=False):
             arguments[i] = tensor.data_ptr()
-        for i, value in zip(self.opaque, left.opaque, strict=True):
-            arguments[i] = value
+        if self.opaque:
+            for i, value in zip(self.opaque, left.opaque, strict=True):
+                arguments[i] = value
         buffers = saved[len(self.reread) :] if backward.saved else ()
         if came not in self._settled:
             saved = (*saved, *self.spare.load(left.held, arguments))
         given = (arguments, buffers, upstream, saved)
         try:
-            backward, counts = self._for_counts(backward, given)
+            counts = None
+            if backward.counts_trips:
+                backward, counts = self._for_counts(backward, given)
             if self._tunes:
                 backward = self._tuned(backward, given, counts)
                 counts = backward.count_trips(arguments, saved)
@@ -358,24 +369,14 @@ class Execution:
         except Exception as error:
             self._blame_upstream(upstream, error)
             raise
-        results = []
-        for i in self.slots:
-            gradient = None
-            if i in self.wanted:
-                gradient = gradients.get(i)
-                if gradient is None:
-                    gradient = self._zeros(i)
-            results.append(gradient)
-        for i in self.based:
-            results.append(gradients.get((BASE, i)))
+        results = [gradients.get(key) for key in self._keys]
+        for place, i in enumerate(self.wanted):
+            if results[place] is None:
+                results[place] = self._zeros(i)
         return tuple(results)
 
     def _for_counts(self, backward, given):
-        """Return a backward whose tapes are not too large, and the trip counts of its loops (None
-        if nothing depends on them).
-        """
-        if not backward.counts_trips:
-            return backward, None
+        """Return a backward whose tapes are not too large, and the trip counts of its loops."""
         arguments, _, upstream, saved = given
         counts = backward.count_trips(arguments, saved)
         if tape_bytes(backward.buffers, counts) > self.state.tape_limit(self.facts.device):

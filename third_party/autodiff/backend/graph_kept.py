@@ -148,8 +148,8 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     shapes = [*execution.saved_shapes(surrounded), *(buffer.shape for buffer in buffers)]
     saved += buffers
     # The tensors have other addresses now.
-    left = Left([], run.scalars, (), (), surrounded, b"", shapes)
-    context = SimpleNamespace(left=left, witness=None)
+    left = Left(None, [], run.scalars, (), (), surrounded, b"", shapes)
+    context = SimpleNamespace(left=left)
     given: list = [None] * len(execution.position)
     for j, position in execution.position.items():
         given[position] = upstream[places[j]]

@@ -34,6 +34,13 @@ def layouts(tensors: list | tuple) -> bytes:
     )
 
 
+def form_of(tensor: torch.Tensor) -> bytes | None:
+    """Return type, shape and strides of a tensor whose memory is aligned; None for others, and
+    where it is not known.
+    """
+    return None if TABLE is None else native().form(TABLE, tensor)
+
+
 def read(data: bytes) -> list[Layout]:
     """Return the layouts that bytes hold."""
     found, place = [], 0

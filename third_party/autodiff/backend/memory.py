@@ -19,6 +19,8 @@ from typing import NamedTuple
 import torch
 from torch._prims_common import make_contiguous_strides_for
 
+from .layouts import form_of
+
 ALIGNMENT = 16
 
 
@@ -227,25 +229,23 @@ def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.
 
 def laying_out(shape, strides, dtype, span: Span, device) -> Callable:
     """Return a function of an upstream gradient, or None, that does as `lay_out` does, and has
-    decided what fits.
+    remembers what fits.
     """
-    dense = span == Span(0, extent(shape, strides)) and is_dense(shape, strides)
-    strides = tuple(strides)
+    is_tight = span == Span(0, extent(shape, strides)) and is_dense(shape, strides)
+    # Learned from the first one that is taken as it is.
+    known: bytes | None = None
 
     def lay(upstream):
+        nonlocal known
         if upstream is None:
             return allocate(shape, strides, span, dtype, device, True)
-        if (
-            dense
-            and upstream.layout is torch.strided
-            and upstream.stride() == strides
-            and upstream.dtype is dtype
-            and upstream.data_ptr() % ALIGNMENT == 0
-            and not upstream.is_neg()
-            and not upstream._is_zerotensor()
-        ):
+        form = form_of(upstream) if is_tight else None
+        if form is not None and form == known:
             return upstream
-        return lay_out(upstream, shape, strides, dtype, span)
+        laid_out = lay_out(upstream, shape, strides, dtype, span)
+        if laid_out is upstream:
+            known = form
+        return laid_out
 
     return lay
 

@@ -224,7 +224,7 @@ def _reader(watched, tensor: Tensor) -> str | None:
     is none.
     """
     for seen in watched.witnesses:
-        node = seen.node() if seen.node is not None else None
+        node = seen.node()
         if node is None:
             continue
         execution = seen.execution

@@ -8,7 +8,7 @@ be somewhere else, if there is one at all.
 from __future__ import annotations
 
 import threading
-import weakref
+from weakref import ref
 
 import torch
 
@@ -32,28 +32,23 @@ class Witness:
 
     __slots__ = ("execution", "node", "was_used")
 
-    def __init__(self, execution):
+    def __init__(self, execution, node: ref):
         self.execution = execution
-        self.node = None
+        # It lives as long as a tensor depends on it.
+        self.node = node
         self.was_used = False
-
-    def see(self, node) -> None:
-        """Remember the launch's node by a weak reference: it lives as long as a tensor depends on
-        it.
-        """
-        self.node = weakref.ref(node)
 
     @property
     def is_reachable(self) -> bool:
         """Whether a tensor exists that depends on the launch, or its gradient has been computed."""
-        return self.was_used or (self.node is not None and self.node() is not None)
+        return self.was_used or self.node() is not None
 
 
-def witness(execution) -> Witness | None:
-    """Return the witness of a launch; None outside of stubs."""
+def witness_of(execution, node) -> Witness | None:
+    """Return the witness of a launch, whose node exists; None outside of stubs."""
     if of_thread.watch is None:
         return None
-    found = Witness(execution)
+    found = Witness(execution, ref(node))
     of_thread.watch.witnesses.append(found)
     return found
 

@@ -18,7 +18,7 @@ from .grafts import Graft, graft
 from .once import refuse_second
 from .overwritten import note as note_writes
 from .overwritten import saved_tensors
-from .results import note_wanted, note_without_history, witness
+from .results import note_wanted, note_without_history
 from .state import KernelState
 from .tensors import PLAIN, TENSORS
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
@@ -47,9 +47,7 @@ class _Launch(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, call, *slots):
-        execution, ctx.witness, *launched = call
-        if ctx.witness is not None:
-            ctx.witness.see(ctx)
+        execution, *launched = call
         return execution.run_forward(ctx, *launched)
 
     backward = staticmethod(outside_of_dynamo(_backward, instead=graph_backward.record))
@@ -176,7 +174,7 @@ def execute(execution, kernel, grid, values, leaves) -> None:
     for i in execution.based:
         inputs.append(leaves[i]._base)
     spec = execution.state.spec
-    call = (execution, witness(execution), kernel, grid, values, leaves)
+    call = (execution, kernel, grid, values, leaves)
     results = _node(_Launch, spec.name).apply(call, *inputs)
     if execution.without_history:
         note_without_history(leaves[j] for j in execution.without_history)

@@ -366,6 +366,33 @@ PyObject *layouts(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   return PyBytes_FromStringAndSize(bytes.data(), bytes.size());
 }
 
+/// Appends the element's type.
+void addType(std::string &bytes, const DLTensor &seen) {
+  int64_t type = seen.code | seen.bits << 8 | seen.lanes << 16;
+  bytes.append(reinterpret_cast<const char *>(&type), sizeof(type));
+}
+
+PyObject *formOf(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
+  const DLPackTable *table = count == 2 ? tableOf(arguments[0]) : nullptr;
+  DLTensor seen;
+  bool isNeg;
+  if (!table || table->fromObject(arguments[1], &seen) != 0 ||
+      !isTrue(PyObject_CallMethodNoArgs(arguments[1], Names::get().isNeg),
+              isNeg)) {
+    PyErr_Clear();
+    Py_RETURN_NONE;
+  }
+  uintptr_t address = reinterpret_cast<uintptr_t>(seen.data) + seen.offset;
+  if (!address || address % 16 || isNeg)
+    Py_RETURN_NONE;
+  std::string bytes;
+  addType(bytes, seen);
+  size_t size = seen.rank * sizeof(int64_t);
+  bytes.append(reinterpret_cast<const char *>(seen.shape), size);
+  bytes.append(reinterpret_cast<const char *>(seen.strides), size);
+  return PyBytes_FromStringAndSize(bytes.data(), bytes.size());
+}
+
 PyObject *launchKey(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   if (count != 3 || !PyTuple_CheckExact(arguments[1]) ||
       !PyDict_CheckExact(arguments[2])) {
@@ -422,6 +449,9 @@ py::capsule launchSignature(const py::list &parameters,
 }
 
 PyMethodDef fastFunctions[] = {
+    {"form", reinterpret_cast<PyCFunction>(formOf), METH_FASTCALL,
+     "Return type, shape and strides of a tensor as bytes; None if it has no "
+     "memory of its own, if that is not aligned, or holds negatives."},
     {"layouts", reinterpret_cast<PyCFunction>(layouts), METH_FASTCALL,
      "Return address, rank, sign, shape and strides of tensors as bytes; None "
      "if one has no memory of its own."},

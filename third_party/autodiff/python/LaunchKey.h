@@ -10,7 +10,7 @@
 
 #include <pybind11/pybind11.h>
 
-/// Adds `launch_signature`, `launch_key` and `layouts` to the module.
+/// Adds `launch_signature`, `launch_key`, `layouts` and `form` to the module.
 void addLaunchKey(pybind11::module_ &m);
 
 #endif // AUTODIFF_PYTHON_LAUNCHKEY_H
