@@ -544,3 +544,40 @@ def test_many_launches_are_forgotten(call, ways, monkeypatch):
         call.x = random_tensor(20 + n, device=call.device)
         call(grid=(1,))
         assert len(call.kernel._known._table.records) <= 4
+
+
+def escaped(transform):
+    """Return a tensor that a transform of `torch.func` has wrapped, and that has left it."""
+    found = []
+    transform(lambda x: (found.append(x), x.sum())[1])(torch.randn(3, 16))
+    return found[0]
+
+
+STRANGE = {
+    "on the meta device": lambda: torch.randn(16, device="meta"),
+    "sparse": lambda: torch.randn(16).to_sparse(),
+    "zero": lambda: torch._efficientzerotensor(16),
+    "complex": lambda: torch.randn(16, dtype=torch.complex64),
+    "functional": lambda: torch._to_functional_tensor(torch.ones(16)),
+    "of gradients": lambda: escaped(torch.func.grad),
+    "of a batch": lambda: escaped(torch.func.vmap),
+    "empty": lambda: torch.empty(0),
+    "a subclass": lambda: torch.ones(16).as_subclass(type("Own", (torch.Tensor,), {})),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_tensors_without_a_key(call, ways, kind):
+    call.known(ways)
+    args = STRANGE[kind](), torch.empty(16), 16, 3, 0.5, "positive", tl.float32, 64
+    assert call.kernel._known.key(args, {}) is None
+
+
+def test_options_are_told_apart(call, ways):
+    call.known(ways)
+    key = call.kernel._known.key
+    args = call.x, torch.empty_like(call.x), 100, 3, 0.5, "positive", tl.float32
+    given = [{}, {"num_warps": 2}, {"num_warps": 4}, {"num_stages": 2}, {"num_warps": "2"}]
+    keys = {key(args, {"BLOCK": 64, **options}).key for options in given}
+    assert len(keys) == len(given)
+    assert key(args, {"BLOCK": 64, "num_warps": (2,)}) is None

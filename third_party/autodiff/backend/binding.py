@@ -114,11 +114,13 @@ class Binding:
         """Return a function that launches a kernel on `Registers`."""
         self.sequence.append(bound)
         executable, grid, pick, checked = bound
+        # None on the CPU.
+        device = self.device.index
 
         def start(registers: Registers):
             if executable.compiled is None:
                 executable.compile()
-            launch(executable.compiled, grid, pick(registers.values))
+            launch(executable.compiled, grid, pick(registers.values), device)
 
         def start_checked(registers: Registers):
             operands = pick(registers.values)

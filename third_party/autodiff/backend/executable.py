@@ -101,12 +101,15 @@ def load(kernel) -> None:
             kernel._init_handles()
 
 
-def launch(kernel, grid, args) -> None:
-    """Launch a `CompiledKernel` on three grid extents, on the current device and stream."""
+def launch(kernel, grid, args, device: int | None = None) -> None:
+    """Launch a `CompiledKernel` on three grid extents, on the current device and stream.
+
+    `device` is the number of that device, where it is known.
+    """
     if grid[0] * grid[1] * grid[2] == 0:
         return
     active = driver.active
-    stream = active.get_current_stream(active.get_current_device())
+    stream = active.get_current_stream(active.get_current_device() if device is None else device)
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     if enter is not None or leave is not None:
         enter, leave = _active(enter), _active(leave)

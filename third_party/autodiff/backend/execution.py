@@ -23,7 +23,7 @@ from .errors import ArgumentError, AutodiffError, RaceError
 from .facts import Facts
 from .forward import Forward
 from .host_steps import BASE
-from .layouts import layouts, read
+from .layouts import read, taking_layouts
 from .memory import Span, restore, shares_memory, whole
 from .results import Witness, witness_of
 from .spare import Spare, require_memory
@@ -101,6 +101,7 @@ class Execution:
         # Which results are the gradients of the slots; those that are wanted come first.
         self._keys = [i if i in wanted else None for i in self.slots]
         self._keys += [(BASE, i) for i in self.based]
+        self._layouts = taking_layouts()
         # How parts of a launch's arguments are picked.
         count, pointers = len(plan.arguments), state.pointer_set
         self._pick_kept, self._pick_dirty = picking(self.kept), picking(self.dirty)
@@ -313,7 +314,7 @@ class Execution:
             self._pick_opaque(leaves),
             self.spare.hold(leaves) if self.spare else (),
             surrounded,
-            layouts(saved),
+            self._layouts(saved),
             shapes,
         )
         return outputs
@@ -342,7 +343,7 @@ class Execution:
             if not self._is_unplanned(upstream):
                 self._settled[came] = backward
         # Whoever sets `x.data` may leave the address as it was.
-        if layouts(saved) != left.layouts:
+        if self._layouts(saved) != left.layouts:
             saved = self._restore(saved, left)
         if left.surrounded:
             saved = self._seen(saved, left.surrounded)
@@ -444,7 +445,7 @@ class Execution:
             for i, facts in tensors.items()
         ]
         wanted += [((1,), Span(0, t.numel())) for t in saved[len(wanted) :]]
-        before, now = read(left.layouts) or [None] * len(saved), read(layouts(saved))
+        before, now = read(left.layouts) or [None] * len(saved), read(self._layouts(saved))
         return [
             t if a == b else restore(t, *layout)
             for t, layout, a, b in zip(saved, wanted, before, now, strict=True)

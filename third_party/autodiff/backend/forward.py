@@ -42,7 +42,7 @@ class Forward(Binding):
     def run(self, kernel, grid, values, leaves) -> list[torch.Tensor]:
         """Launch; returns copies of arguments, and what the forward leaves."""
         if self._is_plain:
-            launch(kernel, grid, values)
+            launch(kernel, grid, values, self.device.index)
             return []
         registers = Registers([*leaves, *self._rest], leaves, None, None)
         registers.call = (kernel, grid, values)

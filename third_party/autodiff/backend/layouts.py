@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -23,22 +26,25 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
 
-def layouts(tensors: list | tuple) -> bytes:
-    """Return the layouts of tensors. Equal bytes mean equal layouts."""
-    found = None if TABLE is None else native().layouts(TABLE, tensors)
-    if found is not None:
-        return found
+def _by_methods(tensors: list | tuple) -> bytes:
     return b"".join(
         struct.pack(f"{3 + 2 * t.dim()}q", t.data_ptr(), t.dim(), t.is_neg(), *t.shape, *t.stride())
         for t in tensors
     )
 
 
-def form_of(tensor: torch.Tensor) -> bytes | None:
-    """Return type, shape and strides of a tensor whose memory is aligned; None for others, and
-    where it is not known.
+@functools.cache
+def taking_layouts() -> Callable[[list | tuple], bytes]:
+    """Return a function of tensors that returns their layouts. Equal bytes mean equal layouts."""
+    return _by_methods if TABLE is None else partial(native().layouts, TABLE, _by_methods)
+
+
+@functools.cache
+def taking_forms() -> Callable[[torch.Tensor], bytes | None]:
+    """Return a function that returns type, shape and strides of a tensor whose memory is aligned;
+    None for others, and where it is not known.
     """
-    return None if TABLE is None else native().form(TABLE, tensor)
+    return (lambda _: None) if TABLE is None else partial(native().form, TABLE)
 
 
 def read(data: bytes) -> list[Layout]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch._prims_common import make_contiguous_strides_for
 
-from .layouts import form_of
+from .layouts import taking_forms
 
 ALIGNMENT = 16
 
@@ -232,6 +232,7 @@ def laying_out(shape, strides, dtype, span: Span, device) -> Callable:
     remembers what fits.
     """
     is_tight = span == Span(0, extent(shape, strides)) and is_dense(shape, strides)
+    form_of = taking_forms()
     # Learned from the first one that is taken as it is.
     known: bytes | None = None
 

@@ -9,6 +9,7 @@ import torch
 from .errors import ArgumentError
 from .tapes import checked_limit
 
+_is_deterministic = torch._C._get_deterministic_algorithms
 # Triton's compile options, and by what factor tiles may become longer.
 _POWERS_OF_TWO = ("num_warps", "num_ctas", "widen")
 _COUNTS = ("num_stages", "maxnreg")
@@ -102,7 +103,7 @@ class Options(NamedTuple):
     def atomics(self) -> int:
         """Return whether gradients may be added atomically, with PyTorch's present settings."""
         if self.deterministic is None:
-            return torch.get_deterministic_debug_mode()
+            return torch.get_deterministic_debug_mode() if _is_deterministic() else ALLOWED
         return FORBIDDEN if self.deterministic else ALLOWED
 
 

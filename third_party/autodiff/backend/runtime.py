@@ -67,6 +67,14 @@ def _node(kind, name: str):
     return type(kind)(name, (kind,), {"__module__": kind.__module__})
 
 
+@functools.cache
+def _applying(name: str):
+    """Return `apply` of a kernel's nodes without what PyTorch does around it for `torch.func`,
+    which is not active when a launch is known.
+    """
+    return super(torch.autograd.Function, _node(_Launch, name)).apply
+
+
 class Look(NamedTuple):
     """What is seen of the arguments of a launch, which are looked at once.
 
@@ -161,12 +169,13 @@ def start(resolved, options):
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
     plain_launches.watch()
-    execute(execution, kernel, grid, resolved.values, leaves)
+    apply = _node(_Launch, state.spec.name).apply
+    execute(apply, execution, kernel, grid, resolved.values, leaves)
     return state, execution
 
 
-def execute(execution, kernel, grid, values, leaves) -> None:
-    """Run a launch as an autograd node.
+def execute(apply, execution, kernel, grid, values, leaves) -> None:
+    """Run a launch as an autograd node, by a function that applies it.
 
     `values` are those of the kernel's parameters, `leaves` its run-time arguments.
     """
@@ -175,7 +184,7 @@ def execute(execution, kernel, grid, values, leaves) -> None:
         inputs.append(leaves[i]._base)
     spec = execution.state.spec
     call = (execution, kernel, grid, values, leaves)
-    results = _node(_Launch, spec.name).apply(call, *inputs)
+    results = apply(call, *inputs)
     if execution.without_history:
         note_without_history(leaves[j] for j in execution.without_history)
     if execution.views:
@@ -192,7 +201,7 @@ def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
     Returns whether it was run, and the execution; None for a plain launch.
     """
     if not (wants and torch.is_grad_enabled()):
-        launch(record.kernel, grid, values)
+        launch(record.kernel, grid, values, record.device)
         return True, None
     execution, state, revision = record.executions.get((grid, options.atomics()), _NONE)
     if (
@@ -203,7 +212,8 @@ def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
     ):
         return False, None
     note_wanted()
-    execute(execution, record.kernel, grid, values, record.pick(values))
+    apply = _applying(state.spec.name)
+    execute(apply, execution, record.kernel, grid, values, record.pick(values))
     return True, execution
 
 

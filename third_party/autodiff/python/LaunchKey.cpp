@@ -350,18 +350,20 @@ bool addLayout(std::string &bytes, const DLPackTable &table, PyObject *tensor) {
 }
 
 PyObject *layouts(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
-  const DLPackTable *table = count == 2 ? tableOf(arguments[0]) : nullptr;
-  bool isTuple = table && PyTuple_CheckExact(arguments[1]);
-  if (!isTuple && !(table && PyList_CheckExact(arguments[1]))) {
-    PyErr_SetString(PyExc_TypeError, "layouts takes a table and tensors");
+  const DLPackTable *table = count == 3 ? tableOf(arguments[0]) : nullptr;
+  PyObject *given = count == 3 ? arguments[2] : nullptr;
+  if (!table || !(PyTuple_CheckExact(given) || PyList_CheckExact(given))) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError,
+                      "layouts takes a table, a function, and tensors");
     return nullptr;
   }
   std::string bytes;
-  PyObject *const *tensors = PySequence_Fast_ITEMS(arguments[1]);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(arguments[1]); ++i)
+  PyObject *const *tensors = PySequence_Fast_ITEMS(given);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i)
     if (!addLayout(bytes, *table, tensors[i])) {
       PyErr_Clear();
-      Py_RETURN_NONE;
+      return PyObject_CallOneArg(arguments[1], given);
     }
   return PyBytes_FromStringAndSize(bytes.data(), bytes.size());
 }
@@ -453,8 +455,8 @@ PyMethodDef fastFunctions[] = {
      "Return type, shape and strides of a tensor as bytes; None if it has no "
      "memory of its own, if that is not aligned, or holds negatives."},
     {"layouts", reinterpret_cast<PyCFunction>(layouts), METH_FASTCALL,
-     "Return address, rank, sign, shape and strides of tensors as bytes; None "
-     "if one has no memory of its own."},
+     "Return address, rank, sign, shape and strides of tensors as bytes; what "
+     "a function makes of them if one has no memory of its own."},
     {"launch_key", reinterpret_cast<PyCFunction>(launchKey), METH_FASTCALL,
      "Return (key, values of parameters, whether a tensor requires a gradient) "
      "of a launch with a tuple and a dict of arguments; None if it has no "
