@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch.autograd import forward_ad
 from triton.backends import autodiff as package
-from triton.backends.autodiff import AutodiffError, autodiff, cache, differentiable
+from triton.backends.autodiff import AutodiffError, autodiff, cache, differentiable, library
 from triton.backends.autodiff.errors import ArgumentError
 
 
@@ -508,6 +508,7 @@ def test_missing_library(device, monkeypatch, tmp_path, empty_cache):
     monkeypatch.delitem(__import__("sys").modules, f"{package.__name__}._native", raising=False)
     monkeypatch.delattr(package, "_native", raising=False)
     monkeypatch.setattr(package, "__path__", [])
+    library.native.cache_clear()
     with pytest.raises(AutodiffError, match="native library.*one version of Python"):
         launch(device, kernel=fresh())[1].sum().backward()
 

@@ -131,15 +131,14 @@ class DifferentiableKernel(Differentiable):
     def _launch(self, grid, /, *args, **kwargs):
         """Launch the kernel on a grid; its parameters may have names that `run` uses for itself."""
         known = self._known
-        if known is not None and DifferentiableKernel.observer is None:
-            found = known.find(args, kwargs)
-            if found is not None:
-                record, values, _ = found
-                grid = known.grid(grid, record, values)
-                ran, execution = runtime.launch_known(*found, grid, self._resolver.options)
-                if ran:
-                    self._remember(record.kernel, execution, self._resolver.function)
-                    return record.kernel
+        found = known.find(args, kwargs) if known and not DifferentiableKernel.observer else None
+        if found is not None:
+            grid = known.grid(grid, *found[:2])
+            ran, execution = runtime.launch_known(*found, grid, self._resolver.options)
+            if ran:
+                kernel = found[0].kernel
+                self._remember(kernel, execution, self._resolver.function)
+                return kernel
         name = self._resolver.function.__name__
         if "grid" in kwargs:
             raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")

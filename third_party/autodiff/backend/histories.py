@@ -179,7 +179,7 @@ class History:
         """Yield the execution of each launch that has a gradient, and its numbers."""
         for node in self._nodes():
             if (execution := getattr(node, "execution", None)) is not None:
-                yield execution, node.scalars
+                yield execution, node.left.scalars
 
     # ------------------------------------------------------------------------- in graphs
 
