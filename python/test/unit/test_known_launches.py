@@ -371,23 +371,31 @@ def test_hooks_on_saved_tensors(call, ways):
     assert packed and not any(ways[count:])
 
 
+@triton.jit
+def product(x_ptr, w_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i) * tl.load(w_ptr + i))
+
+
 @pytest.mark.parametrize("wanted", [True, False])
-def test_versions(call, ways, wanted):
-    """What is overwritten before its backward is PyTorch's error."""
-    call.x.requires_grad_(wanted)
-    call.known(ways)
-    y = torch.empty_like(call.x)
-    version = y._version
-    call(output=y)
-    assert ways[-1] and y._version == version + wanted
-    if wanted:
-        a = (call.x * 1).detach().requires_grad_()
-        z = torch.empty_like(a)
-        call.kernel[(2,)](a, z, 100, **call.given, BLOCK=64)
-        with torch.no_grad():
-            a.mul_(2)
-        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            z.sum().backward()
+def test_what_a_known_launch_overwrites(differentiable, device, ways, wanted):
+    """The backward that reads it again is PyTorch's error, or ours, which names the launch."""
+    kernel = differentiable(product)
+    x = torch.randn(64, device=device, requires_grad=True)
+    w = torch.randn(64, device=device)
+    other = x if wanted else x.detach()
+    for _ in range(4):
+        written = torch.empty_like(w)
+        kernel[(1,)](x, w, torch.empty_like(w), BLOCK=64)
+        kernel[(1,)](other, w, written, BLOCK=64)
+    assert ways[-2:] == [True, True]
+    version = written._version
+    y = torch.empty_like(w)
+    kernel[(1,)](x, written.detach(), y, BLOCK=64)
+    kernel[(1,)](other, w, written.detach(), BLOCK=64)
+    assert ways[-2:] == [True, True] and written._version == version + 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation.*product"):
+        y.sum().backward()
 
 
 def test_a_storage_without_memory(call, ways):

@@ -273,10 +273,11 @@ class DifferentiableKernel(Differentiable):
         return wants
 
     def _remember(self, kernel, execution, function) -> None:
+        launches = self._launches
         if self._keeps_all:
-            self._launches.append((kernel, execution, function))
-        else:
-            self._launches[:] = ((kernel, execution, function),)
+            launches.append((kernel, execution, function))
+        elif len(launches) != 1 or launches[0][:2] != (kernel, execution):
+            launches[:] = ((kernel, execution, function),)
 
     @outside_of_dynamo
     def _plans(self, args, kwargs):

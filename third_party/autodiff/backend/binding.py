@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .bounds import CheckedLaunch
 from .counting import Counting, Size
 from .dtypes import DTYPES
-from .executable import Executable, launch
+from .executable import Executable, launching
 from .facts import Facts
 from .host_steps import Registers, Step
 from .plan import Plan
@@ -114,13 +114,14 @@ class Binding:
         """Return a function that launches a kernel on `Registers`."""
         self.sequence.append(bound)
         executable, grid, pick, checked = bound
-        # None on the CPU.
-        device = self.device.index
+        launch_on = None
 
         def start(registers: Registers):
-            if executable.compiled is None:
+            nonlocal launch_on
+            if launch_on is None:
                 executable.compile()
-            launch(executable.compiled, grid, pick(registers.values), device)
+                launch_on = launching(executable.compiled, grid, self.device)
+            launch_on(pick(registers.values))
 
         def start_checked(registers: Registers):
             operands = pick(registers.values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable, Iterable
 
 import triton
 from triton import knobs
@@ -34,6 +35,7 @@ from .plan import Kernel
 from .target import other_form, verify
 from .uniform_operands import ensure_operands
 from .waiting import work
+from .wrappers import of_thread, plain_run
 
 # Options that the backward inherits from the forward's compilation. A register limit is not among
 # them: it was tuned for another kernel.
@@ -101,23 +103,48 @@ def load(kernel) -> None:
             kernel._init_handles()
 
 
-def launch(kernel, grid, args, device: int | None = None) -> None:
+def launch(kernel, grid, args, run=None) -> None:
     """Launch a `CompiledKernel` on three grid extents, on the current device and stream.
 
-    `device` is the number of that device, where it is known.
+    `run` is the launch function, if it is not the kernel's own.
     """
     if grid[0] * grid[1] * grid[2] == 0:
         return
     active = driver.active
-    stream = active.get_current_stream(active.get_current_device() if device is None else device)
+    stream = active.get_current_stream(active.get_current_device())
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     if enter is not None or leave is not None:
         enter, leave = _active(enter), _active(leave)
     if kernel.function is None:
         load(kernel)
-    run = kernel.run
+    run = run or kernel.run
     metadata = None if enter is None else kernel.launch_metadata(grid, stream, *args)
     run(*grid, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
+
+
+def launching(kernel, grid, device) -> Callable[[Iterable], None]:
+    """Return a function of arguments that does as `launch` does, and has looked up what stays.
+
+    The current device has to be `device` then.
+    """
+    if grid[0] * grid[1] * grid[2] == 0:
+        return lambda args: None
+    load(kernel)
+    run, function, metadata = plain_run(kernel), kernel.function, kernel.packed_metadata
+    number, (x, y, z) = device.index, grid
+    hooks = knobs.runtime
+
+    def start(args):
+        if (
+            hooks.launch_enter_hook is not None
+            or hooks.launch_exit_hook is not None
+            or of_thread.handle is not None
+        ):
+            return launch(kernel, grid, args)
+        stream = driver.active.get_current_stream(number)
+        run(x, y, z, stream, function, metadata, None, None, None, *args)
+
+    return start
 
 
 class Executable:

@@ -25,7 +25,7 @@ from .forward import Forward
 from .host_steps import BASE
 from .layouts import read, taking_layouts
 from .memory import Span, restore, shares_memory, whole
-from .results import Witness, witness_of
+from .results import Witness, of_thread, witness_of
 from .spare import Spare, require_memory
 from .tapes import tape_bytes
 from .together import together
@@ -52,6 +52,10 @@ class Left(NamedTuple):
     surrounded: dict[int, Span]
     layouts: bytes
     shapes: list
+
+
+# Calling the class takes longer.
+_left = partial(tuple.__new__, Left)
 
 
 class Execution:
@@ -104,6 +108,7 @@ class Execution:
         self._layouts = taking_layouts()
         # How parts of a launch's arguments are picked.
         count, pointers = len(plan.arguments), state.pointer_set
+        self.pick_slots = picking(self.slots)
         self._pick_kept, self._pick_dirty = picking(self.kept), picking(self.dirty)
         self._pick_opaque = picking(self.opaque)
         self._pick_read = picking([i for i in self.wanted if i not in self.position])
@@ -177,7 +182,9 @@ class Execution:
         self.without_history = tuple(j for j in floats if j not in views)
         self.leaves_written = tuple(j for j in results if j in self.wanted)
         # The floats that are written, but no parts of others.
-        self.written = (*self.position, *self.without_history)
+        written = (*self.position, *self.without_history)
+        spec = self.state.spec
+        self.written = tuple((j, (spec.name, spec.names[j], None)) for j in written)
 
     def _judge_stores(self, plan, facts):
         """Find problems with stores that are known now: races, and stores that autograd cannot know
@@ -274,7 +281,7 @@ class Execution:
 
         `values` are those of the kernel's parameters, `leaves` its run-time arguments.
         """
-        witness = witness_of(self, ctx)
+        witness = None if of_thread.watch is None else witness_of(self, ctx)
         if not self._is_compiled:
             self._compile(kernel)
         ctx.set_materialize_grads(False)
@@ -307,15 +314,17 @@ class Execution:
         for i in self.based:
             inputs.append(ref(leaves[i]._base))
         ctx.execution = self
-        ctx.left = Left(
-            witness,
-            inputs,
-            self._pick_scalars((*leaves, None)),
-            self._pick_opaque(leaves),
-            self.spare.hold(leaves) if self.spare else (),
-            surrounded,
-            self._layouts(saved),
-            shapes,
+        ctx.left = _left(
+            (
+                witness,
+                inputs,
+                self._pick_scalars((*leaves, None)),
+                self._pick_opaque(leaves),
+                self.spare.hold(leaves) if self.spare else (),
+                surrounded,
+                self._layouts(saved),
+                shapes,
+            )
         )
         return outputs
 

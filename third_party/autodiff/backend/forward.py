@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .binding import Binding
-from .executable import launch, load
+from .executable import launching, load
 from .facts import Facts
 from .host_program import lower_forward
 from .host_steps import Registers
@@ -24,6 +24,7 @@ class Forward(Binding):
         self._rest = self.known()
         # Whether it is the user's own launch, and nothing else.
         self._is_plain = handle.forward is None and len(self._steps) == 1
+        self._launch = None
         self._copies = [self.place("before", i) for i in copied]
         self._buffers = [self.place("buffer", n) for n in self.saved]
 
@@ -42,7 +43,9 @@ class Forward(Binding):
     def run(self, kernel, grid, values, leaves) -> list[torch.Tensor]:
         """Launch; returns copies of arguments, and what the forward leaves."""
         if self._is_plain:
-            launch(kernel, grid, values, self.device.index)
+            if self._launch is None:
+                self._launch = launching(kernel, grid, self.device)
+            self._launch(values)
             return []
         registers = Registers([*leaves, *self._rest], leaves, None, None)
         registers.call = (kernel, grid, values)

@@ -47,6 +47,13 @@ _ASKED = [
 _settings = attrgetter(*_ASKED)
 
 
+def _current_device() -> int:
+    """Return the number of Triton's current device."""
+    current = driver.active.get_current_device
+    # PyTorch's function makes sure that CUDA is initialized, as it is where a kernel has run.
+    return torch._C._cuda_getDevice() if current is torch.cuda.current_device else current()
+
+
 class Record:
     """A compiled kernel, for launches with one key.
 
@@ -56,7 +63,8 @@ class Record:
     """
 
     __slots__ = (
-        "kernel", "device", "caches", "name", "backend", "settings", "executions", "pick"
+        "kernel", "device", "caches", "name", "backend", "settings",
+        "executions", "pick",
     )  # fmt: skip
 
     def __init__(self, kernel, device: int, caches, name: str):
@@ -70,7 +78,7 @@ class Record:
     @classmethod
     def of(cls, kernel, function) -> Record | None:
         """Return the record of a kernel that Triton has just looked up; None if it has not."""
-        device = driver.active.get_current_device()
+        device = _current_device()
         caches = function.device_caches[device]
         for name, known in caches[0].items():
             if known is kernel:
@@ -82,7 +90,7 @@ class Record:
         go.
         """
         if (
-            driver.active.get_current_device() != self.device
+            _current_device() != self.device
             or function.device_caches.get(self.device) is not self.caches
             or self.caches[0].get(self.name) is not self.kernel
             or function.pre_run_hooks

@@ -50,16 +50,19 @@ writes: dict[int, tuple] = {}
 _is_user: dict[str, bool] = {}
 
 
-def note(spec, arguments, leaves) -> None:
-    """Note that a launch has written to some of its arguments."""
+def note(written, leaves) -> None:
+    """Note that a launch has written to some of its arguments; `written` has pairs, `(argument,
+    (kernel, name, None))`.
+    """
     # Every launch comes here: where it is, which takes longest, is for tensors written before.
-    place, kernel, names = None, spec.name, spec.names
-    for j in arguments:
+    place = None
+    for j, described in written:
         tensor = leaves[j]
         if isinstance(tensor, Tensor) and not tensor.is_inference():
-            if tensor._version > 1 and place is None:
-                place = _user_place()
-            note_write((kernel, names[j], place), tensor)
+            if tensor._version > 1:
+                place = place or _user_place()
+                described = (*described[:2], place)
+            note_write(described, tensor)
 
 
 def note_write(described: tuple, tensor: Tensor) -> None:

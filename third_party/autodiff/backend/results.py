@@ -44,10 +44,8 @@ class Witness:
         return self.was_used or self.node() is not None
 
 
-def witness_of(execution, node) -> Witness | None:
-    """Return the witness of a launch, whose node exists; None outside of stubs."""
-    if of_thread.watch is None:
-        return None
+def witness_of(execution, node) -> Witness:
+    """Return the witness of a launch in a stub, whose node exists."""
     found = Witness(execution, ref(node))
     of_thread.watch.witnesses.append(found)
     return found

@@ -23,6 +23,7 @@ from .state import KernelState
 from .tensors import PLAIN, TENSORS
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
 from .user_rules import generation
+from .wrappers import run_of
 
 Tensor = torch.Tensor
 # What records histories, and views.
@@ -164,7 +165,8 @@ def start(resolved, options):
     if execution is None or not execution.position:
         launch_plainly(resolved, options)
         refuse_addresses(kernel, resolved.function, leaves)
-        note_writes(state.spec, state.outputs or (), leaves)
+        name, names = state.spec.name, state.spec.names
+        note_writes([(j, (name, names[j], None)) for j in state.outputs or ()], leaves)
         return state, None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
@@ -179,7 +181,7 @@ def execute(apply, execution, kernel, grid, values, leaves) -> None:
 
     `values` are those of the kernel's parameters, `leaves` its run-time arguments.
     """
-    inputs = [leaves[i] for i in execution.slots]
+    inputs = [*execution.pick_slots(leaves)]
     for i in execution.based:
         inputs.append(leaves[i]._base)
     spec = execution.state.spec
@@ -192,7 +194,7 @@ def execute(apply, execution, kernel, grid, values, leaves) -> None:
         graft(views, results[len(execution.dirty) :], _node(Graft, spec.name))
         for j, spill in execution.spills.items():
             spill.watch(leaves[j])
-    note_writes(spec, execution.written, leaves)
+    note_writes(execution.written, leaves)
 
 
 def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
@@ -201,7 +203,7 @@ def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
     Returns whether it was run, and the execution; None for a plain launch.
     """
     if not (wants and torch.is_grad_enabled()):
-        launch(record.kernel, grid, values, record.device)
+        launch(record.kernel, grid, values, run_of(record.kernel))
         return True, None
     execution, state, revision = record.executions.get((grid, options.atomics()), _NONE)
     if (

@@ -9,7 +9,6 @@ error.
 from __future__ import annotations
 
 import functools
-import sys
 
 import torch
 
@@ -27,6 +26,8 @@ _modes = torch._C._len_torch_dispatch_stack
 _is_tracing = torch._C._is_tracing
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
 _frames = torch._C._dynamo.eval_frame
+# Returns what Dynamo reads frames with, None where it is not active.
+_reader = _frames.get_eval_frame_callback
 _transforms = torch._C._functorch.get_interpreter_stack
 _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 _GRAD = torch._C._functorch.TransformType.Grad
@@ -53,8 +54,8 @@ def outside_of_dynamo(function, instead=None, reason: str | None = None):
         nonlocal disabled
         if instead is not None and torch.compiler.is_dynamo_compiling():
             return instead(*args, **kwargs)
-        # Importing Dynamo takes time, so it is not imported here.
-        if "torch._dynamo" not in sys.modules:
+        # Nothing reads what runs now. Importing Dynamo takes time, so it is not imported here.
+        if _reader() is None:
             return function(*args, **kwargs)
         if disabled is None:
             disabled = torch.compiler.disable(function)

@@ -42,7 +42,7 @@ class _Thread(threading.local):
     handle = None
 
 
-_thread = _Thread()
+of_thread = _Thread()
 
 
 class Shared:
@@ -136,11 +136,11 @@ def catch(handle, call, /, *args, **kwargs):
 
     These are launches by this thread, of any kernel; `values` are those of all parameters.
     """
-    before, _thread.handle = _thread.handle, handle
+    before, of_thread.handle = of_thread.handle, handle
     try:
         return call(*args, **kwargs)
     finally:
-        _thread.handle = before
+        of_thread.handle = before
 
 
 def prepare(wrappers, function) -> None:
@@ -156,7 +156,8 @@ def prepare(wrappers, function) -> None:
         function.run = _compiling(function)
 
 
-_plain_run = CompiledKernel.run
+# Returns the launch function of a compiled kernel that nobody observes or intercepts.
+plain_run = CompiledKernel.run.fget
 # Makes a launch function of a compiled kernel in place of Triton's, which it gets, too; or None.
 observer = None
 _OBSERVED = "_autodiff_observed"
@@ -176,13 +177,20 @@ def observe(make) -> None:
 @property
 def _run(kernel):
     """Return the launch function of a compiled kernel; replaces the property of Triton's class."""
-    if _thread.handle is not None:
+    if of_thread.handle is None and sys._getframe(1).f_globals.get("__name__") not in _LAUNCHING:
+        return plain_run(kernel)
+    return run_of(kernel)
+
+
+def run_of(kernel):
+    """Return the launch function of a compiled kernel that Triton's own code gets."""
+    if of_thread.handle is not None:
         return functools.partial(_launch, kernel)
-    if observer is None or sys._getframe(1).f_globals.get("__name__") not in _LAUNCHING:
-        return _plain_run.fget(kernel)
+    if observer is None:
+        return plain_run(kernel)
     known = kernel.__dict__.get(_OBSERVED)
     if known is None:
-        known = kernel.__dict__[_OBSERVED] = observer(kernel, _plain_run.fget(kernel))
+        known = kernel.__dict__[_OBSERVED] = observer(kernel, plain_run(kernel))
     return known
 
 
@@ -190,9 +198,9 @@ def _launch(kernel, gx, gy, gz, stream, function, packed, metadata, enter, leave
     """Launch a compiled kernel, unless the launch is intercepted; a wrapper may keep this
     function.
     """
-    handle = _thread.handle
+    handle = of_thread.handle
     if handle is None or handle is _LET_BE:
-        run = _plain_run.fget(kernel)
+        run = plain_run(kernel)
         return run(gx, gy, gz, stream, kernel.function, packed, metadata, enter, leave, *values)
     active = driver.active
     if stream != active.get_current_stream(active.get_current_device()):
@@ -208,7 +216,7 @@ def _letting_be(bench):
 
     @functools.wraps(bench)
     def measure(*args, **kwargs):
-        if _thread.handle is None:
+        if of_thread.handle is None:
             return bench(*args, **kwargs)
         # Nor does autograd record what the tuner resets and restores.
         with torch.no_grad():
@@ -225,9 +233,9 @@ def _compiling(function):
     interpret, twin = function.run, compilable(function)
 
     def run(*args, **kwargs):
-        if _thread.handle is None:
+        if of_thread.handle is None:
             return interpret(*args, **kwargs)
-        if _thread.handle is not _LET_BE:
+        if of_thread.handle is not _LET_BE:
             rehearse(function, interpret, args, kwargs)
         with compiling(twin):
             return twin.run(*args, **kwargs)
