@@ -17,6 +17,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent.resolve()
 CORE_BUILD = Path(os.environ.get("TAD_BUILD_DIR", ROOT / "build" / "core"))
+PYTHON = ROOT / "third_party" / "autodiff" / "python"
 PACKAGE = "triton_autodiff"
 CORE = "libtriton_autodiff.so"
 # Functions that older C libraries lack (OldGlibc.c), of the core's build.
@@ -79,7 +80,7 @@ setup(
     ext_modules=[
         Pybind11Extension(
             f"{PACKAGE}._native",
-            [f"third_party/autodiff/python/{name}.cpp" for name in ("native", "LaunchKey")],
+            sorted(str(source.relative_to(ROOT)) for source in PYTHON.glob("*.cpp")),
             include_dirs=["third_party/autodiff/include"],
             libraries=["triton_autodiff"],
             runtime_library_dirs=["$ORIGIN"],
@@ -92,7 +93,7 @@ setup(
             ],
             depends=[
                 "third_party/autodiff/include/autodiff-c/Autodiff.h",
-                "third_party/autodiff/python/LaunchKey.h",
+                *sorted(str(header.relative_to(ROOT)) for header in PYTHON.glob("*.h")),
             ],
             cxx_std=17,
         )
