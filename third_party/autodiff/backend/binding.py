@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -18,11 +18,13 @@ from .plan import Plan
 _OF_ARGUMENTS = ("argument", "before", "cotangent", "gradient", "rounded")
 
 
-def picking(indices) -> Callable:
-    """Return a function that returns, as a tuple, the values of a list at these places."""
-    pick = itemgetter(*indices) if indices else lambda _: ()
-    # itemgetter returns a bare value for one index.
-    return (lambda values: (pick(values),)) if len(indices) == 1 else pick
+def picking(indices) -> Callable[[Sequence], Sequence]:
+    """Return a function that returns the values of a sequence at these places."""
+    if len(indices) < 2:
+        # itemgetter of one index returns a bare value.
+        first = indices[0] if indices else 0
+        return itemgetter(slice(first, first + len(indices)))
+    return itemgetter(*indices)
 
 
 class _Places:

@@ -135,9 +135,11 @@ def launching(kernel, grid, device) -> Callable[[Iterable], None]:
     hooks = knobs.runtime
 
     def start(args):
+        enter, leave = hooks.launch_enter_hook, hooks.launch_exit_hook
+        # Chains without hooks are called for nothing.
         if (
-            hooks.launch_enter_hook is not None
-            or hooks.launch_exit_hook is not None
+            (enter is not None and getattr(enter, "calls", True))
+            or (leave is not None and getattr(leave, "calls", True))
             or of_thread.handle is not None
         ):
             return launch(kernel, grid, args)

@@ -285,11 +285,15 @@ class Execution:
         if not self._is_compiled:
             self._compile(kernel)
         ctx.set_materialize_grads(False)
-        made = self._forward.run(kernel, grid, values, leaves)
+        made = ()
+        if self._forward.launch is None:
+            made = self._forward.run(kernel, grid, values, leaves)
+        else:
+            self._forward.launch(values)
         for j in self._bumped:
             if not leaves[j].is_inference():
                 torch.autograd.graph.increment_version(leaves[j])
-        outputs = self._pick_dirty(leaves)
+        outputs = (*self._pick_dirty(leaves),)
         if outputs:
             ctx.mark_dirty(*outputs)
         saved = [*self._pick_kept(leaves), *made]
@@ -310,7 +314,7 @@ class Execution:
         buffers = saved[len(self.reread) :]
         if buffers:
             shapes = [*shapes, *(buffer.shape for buffer in buffers)]
-        inputs = [ref(tensor) for tensor in self._pick_read(leaves)]
+        inputs = [*map(ref, self._pick_read(leaves))]
         for i in self.based:
             inputs.append(ref(leaves[i]._base))
         ctx.execution = self

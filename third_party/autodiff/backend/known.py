@@ -47,13 +47,6 @@ _ASKED = [
 _settings = attrgetter(*_ASKED)
 
 
-def _current_device() -> int:
-    """Return the number of Triton's current device."""
-    current = driver.active.get_current_device
-    # PyTorch's function makes sure that CUDA is initialized, as it is where a kernel has run.
-    return torch._C._cuda_getDevice() if current is torch.cuda.current_device else current()
-
-
 class Record:
     """A compiled kernel, for launches with one key.
 
@@ -78,7 +71,7 @@ class Record:
     @classmethod
     def of(cls, kernel, function) -> Record | None:
         """Return the record of a kernel that Triton has just looked up; None if it has not."""
-        device = _current_device()
+        device = driver.active.get_current_device()
         caches = function.device_caches[device]
         for name, known in caches[0].items():
             if known is kernel:
@@ -89,8 +82,11 @@ class Record:
         """Whether Triton would run this kernel: where the keys are equal, as far as arguments
         go.
         """
+        current = driver.active.get_current_device
+        # PyTorch's function makes sure that CUDA is initialized, as it is where a kernel has run.
+        current = torch._C._cuda_getDevice if current is torch.cuda.current_device else current
         if (
-            _current_device() != self.device
+            current() != self.device
             or function.device_caches.get(self.device) is not self.caches
             or self.caches[0].get(self.name) is not self.kernel
             or function.pre_run_hooks

@@ -56,13 +56,16 @@ def note(written, leaves) -> None:
     """
     # Every launch comes here: where it is, which takes longest, is for tensors written before.
     place = None
+    if len(writes) > MOST_WRITES:
+        writes.clear()
     for j, described in written:
         tensor = leaves[j]
         if isinstance(tensor, Tensor) and not tensor.is_inference():
-            if tensor._version > 1:
+            version = tensor._version
+            if version > 1:
                 place = place or _user_place()
                 described = (*described[:2], place)
-            note_write(described, tensor)
+            writes[tensor.data_ptr()] = described, version
 
 
 def note_write(described: tuple, tensor: Tensor) -> None:

@@ -18,7 +18,7 @@ from .grafts import Graft, graft
 from .once import refuse_second
 from .overwritten import note as note_writes
 from .overwritten import saved_tensors
-from .results import note_wanted, note_without_history
+from .results import note_wanted, note_without_history, of_thread
 from .state import KernelState
 from .tensors import PLAIN, TENSORS
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
@@ -213,7 +213,8 @@ def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
         or saves_by_hooks(True) is not None
     ):
         return False, None
-    note_wanted()
+    if of_thread.watch is not None:
+        note_wanted()
     apply = _applying(state.spec.name)
     execute(apply, execution, record.kernel, grid, values, record.pick(values))
     return True, execution
