@@ -200,7 +200,7 @@ def differences(recording: Recording, state, options) -> list[str]:
     try:
         theirs = carried_out(recording, by_a_module)
     except AssertionError as error:
-        raise Unsuitable(f"refused: {str(error)[:60]}") from None
+        return [f"the module refuses what it was made from: {error}"]
     except AutodiffError as error:
         if REFUSALS["export"].search(str(error)):
             raise Unsuitable("cannot be exported") from None

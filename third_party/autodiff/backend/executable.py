@@ -89,11 +89,6 @@ def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
     return options
 
 
-def _active(hook):
-    """Return a launch hook, or None for a chain without hooks, which would take time to call."""
-    return hook if getattr(hook, "calls", True) else None
-
-
 def load(kernel) -> None:
     """Prepare a `CompiledKernel` to be launched."""
     if kernel.function is None:
@@ -103,18 +98,22 @@ def load(kernel) -> None:
             kernel._init_handles()
 
 
-def launch(kernel, grid, args, run=None) -> None:
+def launch(kernel, grid, args, run=None, device: int | None = None) -> None:
     """Launch a `CompiledKernel` on three grid extents, on the current device and stream.
 
-    `run` is the launch function, if it is not the kernel's own.
+    `run` is the launch function, if it is not the kernel's own, and `device` the number of the
+    current device, where it is known.
     """
     if grid[0] * grid[1] * grid[2] == 0:
         return
     active = driver.active
-    stream = active.get_current_stream(active.get_current_device())
+    stream = active.get_current_stream(active.get_current_device() if device is None else device)
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-    if enter is not None or leave is not None:
-        enter, leave = _active(enter), _active(leave)
+    # Chains without hooks would be called for nothing.
+    if enter is not None and not getattr(enter, "calls", True):
+        enter = None
+    if leave is not None and not getattr(leave, "calls", True):
+        leave = None
     if kernel.function is None:
         load(kernel)
     run = run or kernel.run
@@ -136,7 +135,6 @@ def launching(kernel, grid, device) -> Callable[[Iterable], None]:
 
     def start(args):
         enter, leave = hooks.launch_enter_hook, hooks.launch_exit_hook
-        # Chains without hooks are called for nothing.
         if (
             (enter is not None and getattr(enter, "calls", True))
             or (leave is not None and getattr(leave, "calls", True))

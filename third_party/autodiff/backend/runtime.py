@@ -203,7 +203,7 @@ def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
     Returns whether it was run, and the execution; None for a plain launch.
     """
     if not (wants and torch.is_grad_enabled()):
-        launch(record.kernel, grid, values, run_of(record.kernel))
+        launch(record.kernel, grid, values, run_of(record.kernel), record.device)
         return True, None
     execution, state, revision = record.executions.get((grid, options.atomics()), _NONE)
     if (
