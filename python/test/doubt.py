@@ -17,6 +17,7 @@ def install() -> None:
 
     find, launch_known = known.Known.find, runtime.launch_known
 
+    @functools.wraps(find)
     def doubted_find(self, args, kwargs):
         found = find(self, args, kwargs)
         if found is not None:

@@ -227,7 +227,7 @@ class Execution:
     def is_repeatable(self) -> bool:
         """Whether it is right for all launches that have one key (known.py)."""
         state, key = self.state, self.facts.key
-        special = self.views or self.based or self.opaque or key.based or state.used_rules
+        special = self.based or self.opaque or key.based or state.used_rules
         return not special and state.pointer_set.isdisjoint(key.scalars)
 
     def needed(self) -> tuple[frozenset[int], set[int], set[int]]:
