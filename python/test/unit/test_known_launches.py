@@ -215,9 +215,11 @@ REFUSED = {
 
 @pytest.mark.parametrize("how", REFUSED)
 def test_what_triton_refuses(call, ways, how):
-    given = call.x, torch.empty_like(call.x), 100, 3, 0.5, "positive", tl.float32, 64
+    x = call.x.detach()
+    given = x, torch.empty_like(x), 100, 3, 0.5, "positive", tl.float32, 64
     for _ in range(3):
         call.kernel[(2,)](*given)
+    assert ways[-1]
     args, kwargs = REFUSED[how](given)
     with pytest.raises((TypeError, KeyError, ValueError, AutodiffError)):
         call.kernel[(2,)](*args, **kwargs)
@@ -519,6 +521,7 @@ def test_a_leaf_like_what_was_written_before(call, ways):
     leaf = torch.ones(100, device=x.device, requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf Variable"):
         call.kernel[(2,)](x, leaf, 100, **call.given, BLOCK=64)
+    assert (leaf == 1).all()
 
 
 def test_a_view_after_a_tensor(call, ways):
@@ -531,17 +534,30 @@ def test_a_view_after_a_tensor(call, ways):
     torch.testing.assert_close(gradient, 6 * x.detach() + 0.5)
 
 
-def test_an_output_that_is_an_input(call, ways):
+def test_an_output_that_is_an_input(differentiable, device, ways):
     """The backward reads what the launch overwrites: it is copied before."""
-    x = call.x.requires_grad_()
-    call.known(ways)
-    old = torch.randn(100, device=x.device)
-    both = (x * 0 + old).detach()
-    weighed = x * 1 + both
-    call.kernel[(2,)](weighed, weighed, 100, **call.given, BLOCK=64)
-    (gradient,) = torch.autograd.grad(weighed.sum(), x)
-    before = (x + both).detach()
-    torch.testing.assert_close(gradient, 6 * before + 0.5, rtol=1e-4, atol=1e-4)
+    kernel = differentiable(product)
+    x = torch.randn(64, device=device, requires_grad=True)
+    for _ in range(4):
+        w = torch.randn(64, device=device)
+        kernel[(1,)](x, w, torch.empty_like(w), BLOCK=64)
+    assert ways[-1]
+    before = w.clone()
+    kernel[(1,)](x, w, w, BLOCK=64)
+    (gradient,) = torch.autograd.grad(w.sum(), x)
+    torch.testing.assert_close(gradient, before)
+
+
+def test_inputs_of_other_lengths(differentiable, device, ways):
+    """A gradient has the length of its tensor, though the kernel sees none."""
+    kernel = differentiable(spread)
+    index = torch.arange(64, dtype=torch.int32, device=device)
+    for size in (100, 64, 80) * 4:
+        x, y = torch.randn(size, device=device, requires_grad=True), torch.empty(64, device=device)
+        kernel[(1,)](x, index, y, 64, BLOCK=64)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        torch.testing.assert_close(gradient, (torch.arange(size, device=device) < 64).float())
+    assert all(ways[-3:])
 
 
 @triton.jit
