@@ -27,7 +27,7 @@ def install() -> None:
         return found
 
     def doubted_launch(record, values, wants, grid, options):
-        entry = record.executions.get((grid, options.atomics()))
+        entry = None if grid is None else record.executions.get((grid, options.atomics()))
         leaves = None if entry is None else record.pick(values)
         right = None if entry is None else _long_way(record, grid, options, leaves)
         ran, execution = launch_known(record, values, wants, grid, options)

@@ -427,6 +427,31 @@ def test_registered_rules(differentiable, device, ways, own_rules):
             assert gradient() == factor
 
 
+FACTOR_OF_RULE = tl.constexpr(4)
+
+
+@triton.jit
+def by_global(dy, x, y):
+    return FACTOR_OF_RULE * dy
+
+
+def test_globals_of_rules(differentiable, device, ways, own_rules, monkeypatch):
+    """A rule whose globals have changed is an error, also where the launch was known."""
+    register_vjp(by_global, asm="add.f32 $0, $1, 0f00000000;")
+    kernel, x = differentiable(with_assembly), torch.randn(32, device=device, requires_grad=True)
+
+    def gradient():
+        y = torch.empty_like(x)
+        kernel[(1,)](x, y)
+        return torch.autograd.grad(y.sum(), x)[0][0].item()
+
+    for _ in range(4):
+        assert gradient() == 4
+    monkeypatch.setitem(by_global.fn.__globals__, "FACTOR_OF_RULE", tl.constexpr(5))
+    with pytest.raises(RuntimeError, match="FACTOR_OF_RULE has changed"):
+        gradient()
+
+
 def test_hooks_on_saved_tensors(call, ways):
     call.x.requires_grad_()
     call.known(ways)
@@ -594,6 +619,159 @@ def test_an_input_beside_the_output(differentiable, device, ways):
     assert type(found) is type(fresh)
     if isinstance(fresh, torch.Tensor):
         torch.testing.assert_close(found[:-1], fresh[:-1])
+
+
+@triton.jit
+def converted(x_ptr, y_ptr, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i).to(KIND).to(tl.float32))
+
+
+def test_types_that_are_made_anew(differentiable, device, ways):
+    """A constant is what it says, wherever it lies."""
+    kernel, x = differentiable(converted), torch.randn(16, device=device)
+    for n in range(60):
+        kind, y = tl.dtype("fp16" if n % 2 else "fp32"), torch.empty_like(x)
+        kernel[(1,)](x, y, KIND=kind, BLOCK=16)
+        torch.testing.assert_close(y, x.half().float() if n % 2 else x, rtol=0, atol=0)
+        del kind
+    assert all(ways[-20:])
+
+
+@pytest.mark.parametrize("dtype", ["int1", "int4", "uint3", "uint8", "bool"])
+def test_short_integers(differentiable, device, ways, dtype):
+    """For DLPack they are bytes like others."""
+    kernel, y = differentiable(converted), torch.empty(16, device=device)
+    for _ in range(4):
+        kernel[(1,)](torch.ones(16, dtype=torch.int8, device=device), y, tl.float32, BLOCK=16)
+    assert ways[-1]
+    other = torch.ones(16, dtype=torch.int8, device=device).view(getattr(torch, dtype))
+    find = inspect.unwrap(known.Known.find)
+    assert find(kernel._known, (other, y, tl.float32), {"BLOCK": 16}) is None
+
+
+@triton.jit
+def by_place(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n))
+
+
+def test_arguments_that_python_refuses(differentiable, device, ways):
+    kernel, x = differentiable(by_place), torch.randn(16, device=device)
+    y = torch.empty_like(x)
+    for _ in range(4):
+        kernel[(1,)](x, y, 16, BLOCK=16)
+    assert ways[-1]
+    for args, kwargs in (
+        ((x, y, 16), dict(n=16, BLOCK=16)),
+        ((x, y, 16), dict(x_ptr=x, BLOCK=16)),
+        ((x, y, 16, 16), dict(BLOCK=16)),
+        ((x, y), dict(BLOCK=16)),
+        ((x, y, 16), dict(BLOCK=16, grid=(1,))),
+    ):
+        assert kernel._known.key(args, kwargs) is None or "grid" in kwargs
+        with pytest.raises((TypeError, ArgumentError)):
+            kernel[(1,)](*args, **kwargs)
+
+
+@triton.jit
+def by_name(x_ptr, y_ptr, n, *, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n))
+
+
+def test_parameters_without_a_place(differentiable, device, ways):
+    kernel, x = differentiable(by_name), torch.randn(16, device=device)
+    y = torch.empty_like(x)
+    try:
+        for _ in range(4):
+            kernel[(1,)](x, y, 16, BLOCK=16)
+    except triton.CompilationError:
+        pytest.skip("this Triton has none")
+    assert ways[-1]
+    with pytest.raises((TypeError, ArgumentError)):
+        kernel[(1,)](x, y, 16, 16)
+
+
+def test_debugging_of_one_function(call, ways):
+    call.known(ways)
+    scaled.debug = True
+    try:
+        assert not call.is_known()
+    finally:
+        scaled.debug = None
+    assert call.is_known()
+
+
+def test_another_way_to_launch(call, ways, monkeypatch):
+    """Somebody may replace Triton's property."""
+    call.known(ways)
+    compiled = triton.compiler.CompiledKernel
+    before = compiled.run
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled, "run", property(lambda kernel: before.fget(kernel)))
+        assert not call.is_known()
+        call.known(ways)
+    assert not call.is_known()
+    call.known(ways)
+
+
+def test_hooks_that_count(call, ways, monkeypatch):
+    """A hook may have an attribute like that of Triton's chains."""
+
+    class Counter:
+        calls = 0
+
+        def __call__(self, metadata):
+            self.calls += 1
+
+    for wanted in (False, True):
+        call.x.requires_grad_(wanted)
+        call.known(ways)
+        with monkeypatch.context() as patch:
+            hook = Counter()
+            patch.setattr(knobs.runtime, "launch_enter_hook", hook)
+            call()
+            assert hook.calls == 1 + wanted  # and the backward's
+
+
+def test_grids_of_hooks(differentiable, device, ways, monkeypatch):
+    """What a kernel says of its launches gets the grid that was given."""
+    grids = []
+
+    def described(grid, metadata, arguments):
+        grids.append(grid)
+        return {"name": "described"}
+
+    function = triton.jit(launch_metadata=described)(spread.fn)
+    kernel, x = differentiable(function), torch.randn(64, device=device)
+    index = torch.zeros(64, dtype=torch.int32, device=device)
+    monkeypatch.setattr(knobs.runtime, "launch_enter_hook", lambda metadata: metadata.get())
+    for _ in range(4):
+        kernel[(1,)](x, index, torch.empty_like(x), 64, BLOCK=64)
+    assert grids == 4 * [(1,)]
+
+
+def test_grid_functions_that_change_arguments(call, ways):
+    call.x.requires_grad_(False)
+    call.known(ways)
+    outputs = []
+    for find in (True, False):
+        kernel = call.kernel if find else type(call.kernel)(scaled)
+        y = torch.zeros_like(call.x)
+        kernel[lambda meta: (meta.__setitem__("n", 3), (2,))[1]](
+            call.x, y, 100, **call.given, BLOCK=64
+        )
+        outputs.append(y)
+    assert torch.equal(*outputs)
+
+
+def test_grid_functions_run_without_gradients(call, ways):
+    call.x.requires_grad_()
+    call.known(ways)
+    seen = []
+    call(grid=lambda meta: seen.append(torch.is_grad_enabled()) or (2,))
+    assert ways[-1] and seen == [False]
 
 
 @triton.jit
@@ -806,6 +984,7 @@ def test_threads(call, ways):
 
 def test_inside_of_a_launch(call, ways, monkeypatch):
     """A hook at a launch may launch the same kernel."""
+    call.x.requires_grad_()
     call.known(ways)
     inner, depth = [], []
 
@@ -816,7 +995,7 @@ def test_inside_of_a_launch(call, ways, monkeypatch):
 
     monkeypatch.setattr(knobs.runtime, "launch_enter_hook", hook)
     call()
-    assert inner and all(ways)
+    assert inner and ways[-1]
 
 
 def test_streams_and_captures(kernel, cuda, ways):

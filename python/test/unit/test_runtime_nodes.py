@@ -43,8 +43,11 @@ class FakeCompiledKernel:
         self.metadata = types.SimpleNamespace(target=target, num_warps=4)
         self.src = types.SimpleNamespace(signature=signature)
 
-    def run(self, gx, gy, gz, stream, function, packed, metadata, enter, leave, *args):
+    def _run(self, gx, gy, gz, stream, function, packed, metadata, enter, leave, *args):
         function((gx, gy, gz), *map(address, args))
+
+    # As that of Triton's class.
+    run = property(lambda self: self._run)
 
 
 class FakeResolver:

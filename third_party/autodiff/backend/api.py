@@ -130,18 +130,20 @@ class DifferentiableKernel(Differentiable):
     @functools.partial(outside_of_dynamo, instead=record)
     def _launch(self, grid, /, *args, **kwargs):
         """Launch the kernel on a grid; its parameters may have names that `run` uses for itself."""
+        name = self._resolver.function.__name__
+        if "grid" in kwargs:
+            raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")
         known = self._known
         found = known.find(args, kwargs) if known and not DifferentiableKernel.observer else None
         if found is not None:
-            grid = known.grid(grid, *found[:2])
-            ran, execution = runtime.launch_known(*found, grid, self._resolver.options)
+            extents = known.grid(grid, *found)
+            ran, execution = runtime.launch_known(*found, extents, self._resolver.options)
             if ran:
                 kernel = found[0].kernel
                 self._remember(kernel, execution, self._resolver.function)
                 return kernel
-        name = self._resolver.function.__name__
-        if "grid" in kwargs:
-            raise KernelTypeError(f"kernel {name!r} has a grid in brackets, and another as grid=")
+            # A function is not asked twice.
+            grid = extents or grid
         if is_recorded(name):
             return record(self, grid, *args, **kwargs)
         if DifferentiableKernel.observer is not None:

@@ -89,6 +89,14 @@ def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
     return options
 
 
+def has_hooks() -> bool:
+    """Whether Triton has hooks at launches; chains without hooks would be called for nothing."""
+    for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook):
+        if hook is not None and not (type(hook) is knobs.HookChain and not hook.calls):
+            return True
+    return False
+
+
 def load(kernel) -> None:
     """Prepare a `CompiledKernel` to be launched."""
     if kernel.function is None:
@@ -109,11 +117,8 @@ def launch(kernel, grid, args, run=None, device: int | None = None) -> None:
     active = driver.active
     stream = active.get_current_stream(active.get_current_device() if device is None else device)
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-    # Chains without hooks would be called for nothing.
-    if enter is not None and not getattr(enter, "calls", True):
-        enter = None
-    if leave is not None and not getattr(leave, "calls", True):
-        leave = None
+    if not has_hooks():
+        enter = leave = None
     if kernel.function is None:
         load(kernel)
     run = run or kernel.run
@@ -131,13 +136,14 @@ def launching(kernel, grid, device) -> Callable[[Iterable], None]:
     load(kernel)
     run, function, metadata = plain_run(kernel), kernel.function, kernel.packed_metadata
     number, (x, y, z) = device.index, grid
-    hooks = knobs.runtime
+    hooks, chain = knobs.runtime, knobs.HookChain
 
     def start(args):
+        # As `has_hooks`, without the time that a call takes.
         enter, leave = hooks.launch_enter_hook, hooks.launch_exit_hook
         if (
-            (enter is not None and getattr(enter, "calls", True))
-            or (leave is not None and getattr(leave, "calls", True))
+            (enter is not None and (type(enter) is not chain or enter.calls))
+            or (leave is not None and (type(leave) is not chain or leave.calls))
             or of_thread.handle is not None
         ):
             return launch(kernel, grid, args)

@@ -13,18 +13,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import NamedTuple
 
 import torch
 import triton.language as tl
 from torch.autograd import forward_ad
 from triton import knobs
+from triton.compiler import CompiledKernel
+from triton.runtime import jit
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from .addresses import makes_pointers
 from .binding import picking
+from .errors import ArgumentError
+from .executable import has_hooks
 from .grid import checked_grid
 from .layouts import TABLE
 from .library import native
@@ -34,17 +38,20 @@ from .tracers import is_quiet
 # How values of a parameter are told apart; see LaunchKey.cpp.
 _EXACT, _WRITTEN, _SPANNED = 1, 2, 4
 _MOST = 1024
-_RUN = JITFunction.run
 _MISSING = object()
-# What Triton asks for before it looks for a compiled kernel.
+_RUN = JITFunction.run
+# Somebody else's `run` may do anything before it calls Triton's.
+_IS_TRITONS = getattr(getattr(_RUN, "__code__", None), "co_filename", "") == jit.__file__
+# What Triton asks for later than for a compiled kernel.
 _LATER = ("launch_enter_hook", "launch_exit_hook")
 _ASKED = [
     f"{group}.{name}"
     for group in ("runtime", "compilation")
-    for name in _RUN.__code__.co_names
+    for name in (_RUN.__code__.co_names if _IS_TRITONS else ())
     if name in vars(type(getattr(knobs, group))) and name not in _LATER
 ]
-_settings = attrgetter(*_ASKED)
+# Two at least, or it would not return a tuple.
+_settings = attrgetter("runtime.debug", "compilation.instrumentation_mode", *_ASKED)
 
 
 class Record:
@@ -56,14 +63,14 @@ class Record:
     """
 
     __slots__ = (
-        "kernel", "device", "caches", "name", "backend", "settings",
+        "kernel", "device", "caches", "name", "backend", "settings", "run", "debug",
         "executions", "pick",
     )  # fmt: skip
 
-    def __init__(self, kernel, device: int, caches, name: str):
+    def __init__(self, kernel, device: int, caches, name: str, debug: bool):
         self.kernel, self.device, self.caches, self.name = kernel, device, caches, name
         self.backend = kernel.metadata.target.backend
-        self.settings = _settings(knobs)
+        self.settings, self.run, self.debug = _settings(knobs), CompiledKernel.run, debug
         self.executions: dict = {}
         # Returns the run-time arguments among the values of all parameters.
         self.pick = None
@@ -73,9 +80,10 @@ class Record:
         """Return the record of a kernel that Triton has just looked up; None if it has not."""
         device = driver.active.get_current_device()
         caches = function.device_caches[device]
-        for name, known in caches[0].items():
+        # Another thread may compile meanwhile.
+        for name, known in list(caches[0].items()):
             if known is kernel:
-                return cls(kernel, device, caches, name)
+                return cls(kernel, device, caches, name, function.debug)
         return None
 
     def holds(self, function) -> bool:
@@ -90,6 +98,8 @@ class Record:
             or function.device_caches.get(self.device) is not self.caches
             or self.caches[0].get(self.name) is not self.kernel
             or function.pre_run_hooks
+            or function.debug != self.debug
+            or CompiledKernel.run is not self.run
             or getattr(function.run, "__func__", None) is not _RUN
             or _settings(knobs) != self.settings
         ):
@@ -122,16 +132,19 @@ class Known:
     @classmethod
     def of(cls, resolver) -> Known | None:
         """Return those of a kernel; None for wrapped or interpreted ones, of which nothing is
-        known before they run, and for a PyTorch without the functions that keys are made with.
+        known before they run, for a PyTorch without the functions that keys are made with, and for
+        a Triton that somebody has changed.
         """
-        if TABLE is None or resolver.wrapped or resolver.interpreted or resolver.is_variadic:
+        if TABLE is None or not _IS_TRITONS:
+            return None
+        if resolver.wrapped or resolver.interpreted or resolver.is_variadic:
             return None
         return cls(resolver)
 
     def __init__(self, resolver):
         self._function, self._names = resolver.function, resolver.names
         self._name = self._function.__name__
-        self._defaults = resolver.defaults
+        self._defaults, self._positions = resolver.defaults, resolver.positions
         self._constants = resolver.constants
         # Made by the first launch, which loads the library.
         self._table: _Table | None = None
@@ -141,7 +154,9 @@ class Known:
             (name, flag, self._defaults[name]) if name in self._defaults else (name, flag)
             for name, flag in zip(self._names, flags, strict=True)
         ]
-        signature = native().launch_signature(parameters, list(TENSORS), tl.dtype, TABLE)
+        signature = native().launch_signature(
+            parameters, self._positions, list(TENSORS), tl.dtype, TABLE
+        )
         return _Table(functools.partial(native().launch_key, signature), tuple(flags), {})
 
     def find(self, args, kwargs) -> tuple[Record, list, bool] | None:
@@ -162,11 +177,31 @@ class Known:
             return None
         return record, values, wants
 
-    def grid(self, grid, record: Record, values) -> tuple[int, int, int]:
-        """Return the extents of a known launch's grid."""
-        if callable(grid):
-            grid = grid(dict(zip(self._names, values, strict=True)))
-        return checked_grid(grid, self._name, record.backend)
+    def grid(self, grid, record: Record, values, wants: bool) -> tuple[int, int, int] | None:
+        """Return the extents of a known launch's grid; None if it should take the long way."""
+        wants = wants and torch.is_grad_enabled()
+        if not wants and has_hooks():
+            # They get what Triton says of a launch.
+            return None
+        try:
+            if callable(grid):
+                grid = self._asked(grid, values, wants)
+            return checked_grid(grid, self._name, record.backend)
+        except ArgumentError:
+            return None
+
+    def _asked(self, grid, values, wants: bool):
+        """Return what a grid function returns, called as the long way calls it."""
+        given = dict(zip(self._names, values, strict=True))
+        enabled = torch.is_grad_enabled()
+        if wants:
+            torch._C._set_grad_enabled(False)
+        try:
+            found = grid(given)
+        finally:
+            torch._C._set_grad_enabled(enabled)
+        # Triton launches with what such a function has changed.
+        return found if all(map(is_, given.values(), values)) else None
 
     def key(self, args, kwargs) -> Key | None:
         """Return the key of a launch; None if it has none, and should not be known."""
@@ -185,7 +220,7 @@ class Known:
             return
         records = key.table.records
         record = records.get(key.key)
-        if record is None or record.kernel is not kernel:
+        if record is None or record.kernel is not kernel or not record.holds(self._function):
             record = Record.of(kernel, self._function)
             if record is None:
                 return

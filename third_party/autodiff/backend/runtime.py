@@ -198,10 +198,13 @@ def execute(apply, execution, kernel, grid, values, leaves) -> None:
 
 
 def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
-    """Run a known launch on a grid; the first arguments are those that `Known.find` returns.
+    """Run a known launch on a grid, if there is one; the first arguments are those that
+    `Known.find` returns.
 
     Returns whether it was run, and the execution; None for a plain launch.
     """
+    if grid is None:
+        return False, None
     if not (wants and torch.is_grad_enabled()):
         launch(record.kernel, grid, values, run_of(record.kernel), record.device)
         return True, None

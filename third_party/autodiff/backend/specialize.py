@@ -89,6 +89,7 @@ class Resolver:
         # chosen.
         self.is_free_to_try = self.passes_on and not any(c.pre_hook for cs in tuned for c in cs)
         self._heuristics = [w.values for w in wrappers if isinstance(w, Heuristics)]
+        self.positions = sum(p.kind is not p.KEYWORD_ONLY for p in parameters)
         self.is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         empty = inspect.Parameter.empty
         self.defaults = {p.name: p.default for p in parameters if p.default is not empty}

@@ -68,7 +68,9 @@ struct Parameter {
 /// What `launch_signature` returns, in a capsule.
 struct Signature {
   std::vector<Parameter> parameters;
-  /// The types of tensors, and of constants that never change.
+  /// How many of them may be given by position.
+  Py_ssize_t positions = 0;
+  /// The types of tensors, and of constants that are told apart by names.
   std::vector<py::object> tensorTypes;
   py::object constantType;
   const DLPackTable *table = nullptr;
@@ -77,6 +79,8 @@ constexpr const char *capsuleName = "triton_autodiff.launch_signature";
 
 /// The names of methods, made once.
 struct Names {
+  PyObject *name = PyUnicode_InternFromString("name");
+  PyObject *dtype = PyUnicode_InternFromString("dtype");
   PyObject *requiresGrad = PyUnicode_InternFromString("requires_grad");
   PyObject *isNeg = PyUnicode_InternFromString("is_neg");
   PyObject *isView = PyUnicode_InternFromString("_is_view");
@@ -149,9 +153,16 @@ public:
       return addText(value);
     if (!(flags & Exact) || Py_TYPE(value) != constantType())
       return false;
+    return addName(value);
+  }
+
+  /// A constant is what its name says.
+  bool addName(PyObject *value) {
+    PyObject *name = PyObject_GetAttr(value, Names::get().name);
     append('c');
-    append(value);
-    return true;
+    bool isAdded = name && PyUnicode_CheckExact(name) && addText(name);
+    Py_XDECREF(name);
+    return isAdded;
   }
 
   bool addText(PyObject *value) {
@@ -237,6 +248,17 @@ private:
     return found && !(isWritten && size > own);
   }
 
+  /// For DLPack, integers of one to seven bits are of eight. PyTorch's types
+  /// live forever.
+  bool addSmallType(PyObject *tensor, const DLTensor &seen) {
+    if (seen.bits != 8 || seen.code > 1)
+      return true;
+    PyObject *type = PyObject_GetAttr(tensor, Names::get().dtype);
+    append(type);
+    Py_XDECREF(type);
+    return type;
+  }
+
   bool addTensor(PyObject *tensor, unsigned flags) {
     const Names &names = Names::get();
     DLTensor seen;
@@ -267,6 +289,8 @@ private:
     append(static_cast<uint8_t>(begin % 16 << 1 | isWanted));
     append(seen.deviceType);
     append(seen.deviceId);
+    if (!addSmallType(tensor, seen))
+      return false;
     append(seen.code);
     append(seen.bits);
     append(seen.lanes);
@@ -297,7 +321,7 @@ PyObject *bind(const Signature &signature, PyObject *args, PyObject *kwargs,
                Py_ssize_t &used) {
   Py_ssize_t given = PyTuple_GET_SIZE(args),
              count = signature.parameters.size();
-  if (given > count)
+  if (given > signature.positions)
     return nullptr;
   PyObject *values = PyList_New(count);
   if (!values)
@@ -319,15 +343,19 @@ PyObject *bind(const Signature &signature, PyObject *args, PyObject *kwargs,
   return values;
 }
 
-/// Adds named arguments that are no parameters: Triton's options.
-bool addOptions(Key &key, const Signature &signature, PyObject *kwargs) {
+/// Adds named arguments that are no parameters: Triton's options. A parameter
+/// that is given twice, by its position, too, is an error.
+bool addOptions(Key &key, const Signature &signature, Py_ssize_t given,
+                PyObject *kwargs) {
   Py_ssize_t place = 0;
   PyObject *name, *value;
   while (PyDict_Next(kwargs, &place, &name, &value)) {
-    bool isParameter = false;
-    for (const Parameter &parameter : signature.parameters)
-      isParameter |= parameter.name.ptr() == name;
-    if (!isParameter && !(key.addText(name) && key.add(value, Exact)))
+    Py_ssize_t found = 0, parameters = signature.parameters.size();
+    while (found < parameters && signature.parameters[found].name.ptr() != name)
+      ++found;
+    if (found < given)
+      return false;
+    if (found == parameters && !(key.addText(name) && key.add(value, Exact)))
       return false;
   }
   return true;
@@ -414,7 +442,8 @@ PyObject *launchKey(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
     isFound =
         key.add(PyList_GET_ITEM(values, i), signature->parameters[i].flags);
   if (isFound && used != PyDict_GET_SIZE(arguments[2]))
-    isFound = addOptions(key, *signature, arguments[2]);
+    isFound = addOptions(key, *signature, PyTuple_GET_SIZE(arguments[1]),
+                         arguments[2]);
   if (isFound && key.isApart())
     return Py_BuildValue("(y#NN)", key.get().data(),
                          static_cast<Py_ssize_t>(key.get().size()), values,
@@ -425,11 +454,12 @@ PyObject *launchKey(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   Py_RETURN_NONE;
 }
 
-py::capsule launchSignature(const py::list &parameters,
+py::capsule launchSignature(const py::list &parameters, Py_ssize_t positions,
                             const py::list &tensorTypes,
                             const py::object &constantType,
                             const py::object &table) {
   auto signature = std::make_unique<Signature>();
+  signature->positions = positions;
   for (py::handle parameter : parameters) {
     auto parts = py::reinterpret_borrow<py::tuple>(parameter);
     bool hasStandard = parts.size() > 2;
@@ -467,9 +497,11 @@ PyMethodDef fastFunctions[] = {
 
 void addLaunchKey(py::module_ &m) {
   m.def("launch_signature", launchSignature, py::arg("parameters"),
-        py::arg("tensor_types"), py::arg("constant_type"), py::arg("table"),
+        py::arg("positions"), py::arg("tensor_types"), py::arg("constant_type"),
+        py::arg("table"),
         "What `launch_key` is told of a kernel: (name, flags[, default]) of "
-        "each parameter, the types of tensors and of constants, and the "
+        "each parameter, how many may be given by position, the types of "
+        "tensors and of constants, and the "
         "capsule of PyTorch's DLPack functions. Flags are 1 where the value "
         "matters, 2 for what is written, 4 where storage matters.");
   if (PyModule_AddFunctions(m.ptr(), fastFunctions) < 0)
