@@ -16,8 +16,11 @@ def module_at(path):
 
 
 def adds_atomically(plan) -> bool:
-    """Whether programs of a plan's kernels add to one element, in an order that differs."""
-    return any("tt.atomic_rmw fadd" in kernel.ttir for kernel in plan.kernels)
+    """Whether programs of a plan's kernels add to one element, or take the gradient of one that
+    several have stored, in an order that differs.
+    """
+    atomic = ("tt.atomic_rmw fadd", "tt.atomic_rmw exch")
+    return any(text in kernel.ttir for kernel in plan.kernels for text in atomic)
 
 
 def exported(op, path, *args):
