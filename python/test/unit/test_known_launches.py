@@ -585,6 +585,14 @@ def test_inputs_of_other_lengths(differentiable, device, ways):
         (gradient,) = torch.autograd.grad(y.sum(), x)
         torch.testing.assert_close(gradient, (torch.arange(size, device=device) < 64).float())
     assert all(ways[-3:])
+    kernel, w = differentiable(product), torch.randn(64, device=device)
+    for size in (100, 64, 80) * 4:
+        x, y = torch.randn(size, device=device, requires_grad=True), torch.empty(64, device=device)
+        kernel[(1,)](x, w, y, BLOCK=64)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        assert gradient.shape == x.shape
+        torch.testing.assert_close(gradient[:64], w)
+    assert all(ways[-3:])
 
 
 @triton.jit
@@ -690,7 +698,7 @@ def test_parameters_without_a_place(differentiable, device, ways):
             kernel[(1,)](x, y, 16, BLOCK=16)
     except triton.CompilationError:
         pytest.skip("this Triton has none")
-    assert ways[-1]
+    assert ways[-1] and kernel._known.key((x, y, 16, 16), {}) is None
     with pytest.raises((TypeError, ArgumentError)):
         kernel[(1,)](x, y, 16, 16)
 
