@@ -863,14 +863,20 @@ def test_kernels_that_make_pointers(differentiable, device):
 
 def test_the_last_writes(monkeypatch):
     """No more than so many are noted."""
-    from triton.backends.autodiff.library import native
-    from triton.backends.autodiff.results import of_thread
+    from triton.backends.autodiff import plain_launches
 
     writes, launched, noted = {}, [], []
-    launch = native().observed_launch(
-        lambda *args: launched.append(args), 5, ((3, "x"),), writes, 2,
-        torch._C._increment_version, of_thread, None, lambda *given: noted.append(given),
-    )  # fmt: skip
+    stored = (plain_launches.Pointer("x", (0,), True, 0),)
+    effects = plain_launches.Effects("kernel", (), stored, (9,), 11)
+    monkeypatch.setattr(plain_launches, "writes", writes)
+    monkeypatch.setattr(plain_launches, "MOST_WRITES", 2)
+    monkeypatch.setattr(plain_launches, "effects_of", lambda kernel: effects)
+    monkeypatch.setattr(plain_launches, "_note_each", lambda *given: noted.append(given))
+    observed = plain_launches._observed(None, lambda *args: launched.append(args))
+
+    def launch(x, y, z, *args):
+        observed(x, y, z, *6 * [None], *args)
+
     tensors = [torch.ones(4) for _ in range(4)]
     for n, tensor in enumerate(tensors):
         launch(1, 1, 1, tensor, n)
@@ -879,7 +885,7 @@ def test_the_last_writes(monkeypatch):
     launch(1, 1, 1, tensors[0])
     assert tensors[0]._version == 1 and len(launched) == 6 and not noted
     launch(1, 1, 1, 7, 0)
-    assert noted == [((1, 1, 1, 7, 0), 0)]
+    assert noted == [(effects, stored, (7, 0))]
 
 
 def test_upstream_gradients_that_look_alike(device):

@@ -224,6 +224,11 @@ class Execution:
         return self.planned is None or self.spare is not None
 
     @property
+    def is_captured(self) -> bool:
+        """Whether a CUDA graph records what is launched now."""
+        return self.facts.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+
+    @property
     def is_repeatable(self) -> bool:
         """Whether it is right for all launches that have one key (known.py)."""
         state, key = self.state, self.facts.key
@@ -242,10 +247,8 @@ class Execution:
         """Compile the launch's kernels, and beside them those that its backward will
         probably need.
         """
-        is_cuda = self.facts.device.type == "cuda"
-        captures = is_cuda and torch.cuda.is_current_stream_capturing()
         # Deriving a plan may read memory, on this thread's stream.
-        calls = [] if captures else [self._compile_ahead]
+        calls = [] if self.is_captured else [self._compile_ahead]
         calls.append(partial(self._forward.compile, kernel))
         together(calls)
         self._is_compiled = True

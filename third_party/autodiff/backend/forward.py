@@ -23,7 +23,7 @@ class Forward(Binding):
         self._steps = self.functions_of(self.program)
         self._rest = self.known()
         # Whether it is the user's own launch, and nothing else.
-        self.is_plain = handle.forward is None and len(self._steps) == 1
+        self._is_plain = handle.forward is None and len(self._steps) == 1
         # What a plain one is launched by, once it has been.
         self.launch = None
         self._copies = [self.place("before", i) for i in copied]
@@ -43,7 +43,7 @@ class Forward(Binding):
 
     def run(self, kernel, grid, values, leaves) -> list[torch.Tensor]:
         """Launch; returns copies of arguments, and what the forward leaves."""
-        if self.is_plain:
+        if self._is_plain:
             self.launch = launching(kernel, grid, self.device)
             self.launch(values)
             return []

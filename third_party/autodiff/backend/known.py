@@ -123,7 +123,6 @@ class Key(NamedTuple):
 
     table: _Table
     key: bytes
-    values: list
 
 
 class Known:
@@ -209,7 +208,7 @@ class Known:
             self._table = self._new_table([_EXACT * constant for constant in self._constants])
         table = self._table
         seen = table.look(args, kwargs)
-        return None if seen is None else Key(table, *seen[:2])
+        return None if seen is None else Key(table, seen[0])
 
     def note(self, key: Key, kernel, grid=None, state=None, execution=None) -> None:
         """Note how a launch was run: plainly, or by an execution."""
@@ -235,8 +234,7 @@ class Known:
 
     def _covers(self, key: Key, state, execution) -> bool:
         """Whether equal keys mean that this execution is right; if not, longer keys may."""
-        is_cuda = execution.facts.device.type == "cuda"
-        if not execution.is_repeatable or is_cuda and torch.cuda.is_current_stream_capturing():
+        if not execution.is_repeatable or execution.is_captured:
             return False
         facts, parameters = execution.facts.key, state.spec.parameters
         flags = list(key.table.flags)

@@ -228,7 +228,7 @@ def lay_out(upstream: torch.Tensor, shape, strides, dtype, span: Span) -> torch.
 
 
 def laying_out(shape, strides, dtype, span: Span, device) -> Callable:
-    """Return a function of an upstream gradient, or None, that does as `lay_out` does, and has
+    """Return a function of an upstream gradient, or None, that does as `lay_out` does, and
     remembers what fits.
     """
     is_tight = span == Span(0, extent(shape, strides)) and is_dense(shape, strides)

@@ -56,16 +56,13 @@ def note(written, leaves) -> None:
     """
     # Every launch comes here: where it is, which takes longest, is for tensors written before.
     place = None
-    if len(writes) > MOST_WRITES:
-        writes.clear()
     for j, described in written:
         tensor = leaves[j]
         if isinstance(tensor, Tensor) and not tensor.is_inference():
-            version = tensor._version
-            if version > 1:
+            if tensor._version > 1:
                 place = place or _user_place()
                 described = (*described[:2], place)
-            writes[tensor.data_ptr()] = described, version
+            note_write(described, tensor)
 
 
 def note_write(described: tuple, tensor: Tensor) -> None:

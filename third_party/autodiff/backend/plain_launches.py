@@ -131,29 +131,38 @@ def _observed(kernel, run):
     effects = effects_of(kernel)
     if effects is None or not effects.stored:
         return run
-    places = effects.places or ()
+    # Every launch of the process comes here, so what is known before is done before.
+    count, places, of_thread = effects.count, effects.places or (), results.of_thread
     notes = [(effects.kernel, pointer.name, None) for pointer in effects.stored]
+    pairs = tuple(zip(places, notes, strict=False))
 
-    def note_from(args, first: int) -> None:
-        _note_each(effects, effects.stored[first:], args[_BEFORE:])
+    def launch(*args):
+        if len(args) != count:
+            return run(*args)
+        if of_thread.watch is not None:
+            _look_at(of_thread.watch, kernel, effects, args[_BEFORE:])
+        run(*args)
+        if not (args[0] and args[1] and args[2]):
+            return
+        try:
+            for place, described in pairs:
+                tensor = args[place]
+                increase((tensor,))
+                writes[tensor.data_ptr()] = described, tensor._version
+        except RuntimeError:
+            # It is no tensor, or one of inference mode, which has no version.
+            _note_each(effects, effects.stored[places.index(place) :], args[_BEFORE:])
+            return
+        if effects.places is None:
+            _note_each(effects, effects.stored, args[_BEFORE:])
+        if len(writes) > MOST_WRITES:
+            writes.clear()
 
-    # Every launch of the process comes here, so this is not Python.
-    return native().observed_launch(
-        run,
-        effects.count,
-        tuple(zip(places, notes, strict=False)),
-        writes,
-        MOST_WRITES,
-        increase,
-        results.of_thread,
-        functools.partial(_look_at, kernel, effects),
-        note_from,
-    )
+    return launch
 
 
-def _look_at(kernel, effects: Effects, args) -> None:
+def _look_at(watched, kernel, effects: Effects, values) -> None:
     """Look at a launch in a stub."""
-    watched, values = results.of_thread.watch, args[_BEFORE:]
     # Below autograd, somebody else knows the history: a custom operator, say.
     if torch.is_grad_enabled() and not torch._C._dispatch_tls_is_dispatch_key_excluded(AUTOGRAD):
         _check(watched, kernel, effects, values)

@@ -115,6 +115,29 @@ const DLPackTable *tableOf(PyObject *capsule) {
   return table;
 }
 
+/// Reads a tensor, and whether it is negated; there may be an error if false.
+bool look(const DLPackTable &table, PyObject *tensor, DLTensor &seen,
+          bool &isNeg) {
+  return table.fromObject(tensor, &seen) == 0 &&
+         isTrue(PyObject_CallMethodNoArgs(tensor, Names::get().isNeg), isNeg);
+}
+
+uintptr_t addressOf(const DLTensor &seen) {
+  return reinterpret_cast<uintptr_t>(seen.data) + seen.offset;
+}
+
+void addAxes(std::string &bytes, const DLTensor &seen) {
+  size_t size = seen.rank * sizeof(int64_t);
+  bytes.append(reinterpret_cast<const char *>(seen.shape), size);
+  bytes.append(reinterpret_cast<const char *>(seen.strides), size);
+}
+
+/// Appends the element's type.
+void addType(std::string &bytes, const DLTensor &seen) {
+  int64_t type = seen.code | seen.bits << 8 | seen.lanes << 16;
+  bytes.append(reinterpret_cast<const char *>(&type), sizeof(type));
+}
+
 /// Memory from the first to behind the last element of a tensor.
 struct Range {
   uintptr_t begin;
@@ -262,7 +285,8 @@ private:
   bool addTensor(PyObject *tensor, unsigned flags) {
     const Names &names = Names::get();
     DLTensor seen;
-    if (signature.table->fromObject(tensor, &seen) != 0)
+    bool isNeg, isWanted, isView = false;
+    if (!look(*signature.table, tensor, seen, isNeg))
       return false;
     if (!seen.data || seen.code == complexCode ||
         (seen.deviceType != Cpu && seen.deviceType != Cuda))
@@ -272,9 +296,7 @@ private:
       return false;
     deviceType = seen.deviceType;
     deviceId = seen.deviceId;
-    bool isNeg, isWanted, isView = false;
-    if (!isTrue(PyObject_CallMethodNoArgs(tensor, names.isNeg), isNeg) ||
-        !isTrue(PyObject_GetAttr(tensor, names.requiresGrad), isWanted))
+    if (!isTrue(PyObject_GetAttr(tensor, names.requiresGrad), isWanted))
       return false;
     bool isWritten = flags & Written;
     if (isWritten &&
@@ -284,23 +306,19 @@ private:
     if (isNeg || isView || (isWritten && isWanted))
       return false;
     requiresGrad |= isWanted;
-    uintptr_t begin = reinterpret_cast<uintptr_t>(seen.data) + seen.offset;
+    uintptr_t begin = addressOf(seen);
     append('t');
     append(static_cast<uint8_t>(begin % 16 << 1 | isWanted));
     append(seen.deviceType);
     append(seen.deviceId);
     if (!addSmallType(tensor, seen))
       return false;
-    append(seen.code);
-    append(seen.bits);
-    append(seen.lanes);
+    addType(bytes, seen);
     append(seen.rank);
+    addAxes(bytes, seen);
     int64_t last = 0;
-    for (int32_t axis = 0; axis < seen.rank; ++axis) {
-      append(seen.shape[axis]);
-      append(seen.strides[axis]);
+    for (int32_t axis = 0; axis < seen.rank; ++axis)
       last += (seen.shape[axis] - 1) * seen.strides[axis];
-    }
     int64_t size = (last + 1) * (int64_t(seen.bits) * seen.lanes + 7) / 8;
     ranges.push_back({begin, begin + size, isWritten});
     return !(flags & (Written | Spanned)) ||
@@ -365,15 +383,11 @@ bool addOptions(Key &key, const Signature &signature, Py_ssize_t given,
 bool addLayout(std::string &bytes, const DLPackTable &table, PyObject *tensor) {
   DLTensor seen;
   bool isNeg;
-  if (table.fromObject(tensor, &seen) != 0 ||
-      !isTrue(PyObject_CallMethodNoArgs(tensor, Names::get().isNeg), isNeg))
+  if (!look(table, tensor, seen, isNeg))
     return false;
-  int64_t address = reinterpret_cast<int64_t>(seen.data) + seen.offset;
-  int64_t head[] = {address, seen.rank, isNeg};
-  size_t size = seen.rank * sizeof(int64_t);
+  int64_t head[] = {static_cast<int64_t>(addressOf(seen)), seen.rank, isNeg};
   bytes.append(reinterpret_cast<const char *>(head), sizeof(head));
-  bytes.append(reinterpret_cast<const char *>(seen.shape), size);
-  bytes.append(reinterpret_cast<const char *>(seen.strides), size);
+  addAxes(bytes, seen);
   return true;
 }
 
@@ -396,30 +410,20 @@ PyObject *layouts(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   return PyBytes_FromStringAndSize(bytes.data(), bytes.size());
 }
 
-/// Appends the element's type.
-void addType(std::string &bytes, const DLTensor &seen) {
-  int64_t type = seen.code | seen.bits << 8 | seen.lanes << 16;
-  bytes.append(reinterpret_cast<const char *>(&type), sizeof(type));
-}
-
 PyObject *formOf(PyObject *, PyObject *const *arguments, Py_ssize_t count) {
   const DLPackTable *table = count == 2 ? tableOf(arguments[0]) : nullptr;
   DLTensor seen;
   bool isNeg;
-  if (!table || table->fromObject(arguments[1], &seen) != 0 ||
-      !isTrue(PyObject_CallMethodNoArgs(arguments[1], Names::get().isNeg),
-              isNeg)) {
+  if (!table || !look(*table, arguments[1], seen, isNeg)) {
     PyErr_Clear();
     Py_RETURN_NONE;
   }
-  uintptr_t address = reinterpret_cast<uintptr_t>(seen.data) + seen.offset;
+  uintptr_t address = addressOf(seen);
   if (!address || address % 16 || isNeg)
     Py_RETURN_NONE;
   std::string bytes;
   addType(bytes, seen);
-  size_t size = seen.rank * sizeof(int64_t);
-  bytes.append(reinterpret_cast<const char *>(seen.shape), size);
-  bytes.append(reinterpret_cast<const char *>(seen.strides), size);
+  addAxes(bytes, seen);
   return PyBytes_FromStringAndSize(bytes.data(), bytes.size());
 }
 

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaunchKey.h"
-#include "ObservedLaunch.h"
 #include "autodiff-c/Autodiff.h"
 
 #include <pybind11/pybind11.h>
@@ -299,7 +298,6 @@ PYBIND11_MODULE(_native, m) {
   m.def("rules_markdown", tadRulesMarkdown,
         "The table of differentiation rules, as Markdown.");
   addLaunchKey(m);
-  addObservedLaunch(m);
   py::class_<Kernel>(m, "Kernel", "A native kernel, ready to launch.")
       .def("launch", &Kernel::launch, py::arg("gx"), py::arg("gy"),
            py::arg("gz"), py::arg("args"), py::arg("threads") = 0,
