@@ -8,6 +8,7 @@ cannot be shown, and why.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -16,6 +17,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+
+import triton
 
 # These are for each plan; the others, which take time, for each kind.
 QUICK = ("explain", "verbose", "ir", "plain source")
@@ -146,14 +149,46 @@ def digest(subject) -> str:
     return hashlib.sha256(repr(subject).encode()).hexdigest()
 
 
+@functools.cache
+def _code() -> str:
+    """Return a key of all code that ways to look depend on."""
+    from triton.backends.autodiff.compiler import sources_hash
+    from triton.backends.autodiff.library import native
+
+    here = Path(__file__).read_text(encoding="utf-8")
+    return digest((triton.__version__, native().version(), sources_hash(), here))
+
+
 class Looker(Seen):
-    """Looks at launches that nobody has looked at: quickly, and in every way if the kind is new."""
+    """Looks at launches that nobody has looked at: quickly, and in every way if the kind is new.
+
+    Where nothing failed, a file in Triton's cache says so: with the same code, later runs do not
+    look again.
+    """
 
     def look(self, plans) -> list[str]:
         """Return what fails."""
-        if not self.is_new([plan.asked for _, plan, _ in plans]):
+        asked = [plan.asked for _, plan, _ in plans]
+        if not self.is_new(asked):
             return []
-        return list(failures(plans, None if self.is_new(kind_of(plans)) else QUICK))
+        quick, thorough = (self._kept(subject) for subject in (asked, kind_of(plans)))
+        if not thorough.exists() and self.is_new(kind_of(plans)):
+            found, kept = list(failures(plans)), (quick, thorough)
+        elif not quick.exists():
+            found, kept = list(failures(plans, QUICK)), (quick,)
+        else:
+            return []
+        if not found:
+            # A test may have made the cache one that cannot be written to.
+            with contextlib.suppress(OSError):
+                quick.parent.mkdir(parents=True, exist_ok=True)
+                for file in kept:
+                    file.touch()
+        return found
+
+    def _kept(self, subject) -> Path:
+        """Return the file which says that nothing failed when this was looked at."""
+        return Path(triton.knobs.cache.dir) / f"looked-{_code()}" / digest(subject)
 
 
 class Observer:

@@ -234,7 +234,7 @@ class Check:
         return (4 * slopes[1] - slopes[0]) / 3, abs(slopes[1] - slopes[0]), kink
 
     def compare(self, name, direction) -> tuple[str, float, float]:
-        """Return "passed", "discarded" or "wrong", and ours and the true derivative."""
+        """Return "passed", "discarded", "tied" or "wrong", and ours and the true derivative."""
         gradient = self.gradients[name]
         ours = torch.dot(gradient, direction).item()
         size = gradient.nan_to_num().norm().item()
@@ -249,7 +249,7 @@ class Check:
             if abs(ours - truth) <= EXACT * within + doubt + noise:
                 return "passed", ours, truth
             at_tie = self.are_rounded and self.changes_beside(name, direction, truth, within)
-            verdict = "discarded" if at_tie else "wrong", ours, truth
+            verdict = "tied" if at_tie else "wrong", ours, truth
         return verdict
 
     def changes_beside(self, name, direction, truth: float, within: float) -> bool:
@@ -355,16 +355,18 @@ class Check:
         unseen = LOOKER.look(self.launches) if look and self.launches else []
         if unseen:
             return Verdict("broken", f"it cannot be looked at: {unseen}", schedules=self.schedules)
-        discarded = 0
+        discarded, tied = 0, False
         for name in self.program.wanted:
             for where, direction in self.directions(name):
                 result, ours, truth = self.compare(name, direction)
-                discarded += result == "discarded"
+                discarded += result in ("discarded", "tied")
+                tied |= result == "tied"
                 if result == "wrong":
                     reason = f"{name}{where}: gradient {ours:.9g}, differences {truth:.9g}"
                     return Verdict("wrong", "\n".join([reason, *self.wrong(name)]))
-        # One kink among all the directions is no reason to look elsewhere.
-        if discarded > 1 + len(self.program.wanted):
+        # One kink among all the directions is no reason to look elsewhere. A tie is one: elements
+        # without a gradient may have a share in it, and poison takes that away.
+        if tied or discarded > 1 + len(self.program.wanted):
             return Verdict("discarded", "not smooth", schedules=self.schedules)
         found = self.with_poison(passing_nan, without)
         if found is not None:

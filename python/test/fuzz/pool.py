@@ -21,10 +21,14 @@ CHUNKS = 25
 
 
 class Worker:
-    """A worker process, started again after it crashed or hung."""
+    """A worker process, started again after it crashed or hung.
 
-    def __init__(self, device: str = "cpu"):
-        self.device = device
+    What it compiles goes with the process. With `keeps`, it stays in Triton's cache: for programs
+    that are the same in each run.
+    """
+
+    def __init__(self, device: str = "cpu", keeps: bool = False):
+        self.device, self.keeps = device, keeps
         self.process = None
         self.folder = None
         self.served = 0
@@ -37,7 +41,8 @@ class Worker:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRITON_AUTODIFF_CPU_THREADS": "1"}
         # Launchers are compiled once for many programs.
         self.folder = tempfile.TemporaryDirectory()
-        environment["TRITON_CACHE_DIR"] = self.folder.name
+        if not self.keeps:
+            environment["TRITON_CACHE_DIR"] = self.folder.name
         if self.device == "cpu":
             environment["CUDA_VISIBLE_DEVICES"] = ""
         # The tests' modules, and the package that the tests have.
@@ -45,7 +50,7 @@ class Worker:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         self.served = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", "fuzz.worker"],
+            [sys.executable, "-X", "faulthandler", "-m", "fuzz.worker", self.folder.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,

@@ -4,12 +4,13 @@ Reads requests from standard input, one JSON list a line, and answers each reque
 request has a `name` and a `point` (the seed of the inputs), names the `seed` of a program or holds
 the `program`, and says what else is to be done: `types` (see `precision.TYPES`), a `device`,
 kinds to do `without`, a `factor` by which to falsify a gradient, whether to `look` and to carry it
-out in other ways (`in_ways`), and LLVM's `level`.
+out in other ways (`in_ways`), and LLVM's `level`. The one argument is a folder for the programs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import json
 import os
@@ -48,9 +49,9 @@ def subjects(requests: list[dict], folder: Path):
     programs = [program_of(request) for request in requests]
     noisy = [with_noise(p) for p, r in zip(programs, requests, strict=True) if r.get("types")]
     passing = [passing_nan(program) for program in programs]
-    loaded = load(
-        module(programs + noisy + passing), folder / f"{PROGRAMS}{time.monotonic_ns()}.py"
-    )
+    text = module(programs + noisy + passing)
+    # The name is in the TTIR, under which plans are kept: the same programs have the same one.
+    loaded = load(text, folder / f"{PROGRAMS}{hashlib.sha256(text.encode()).hexdigest()[:16]}.py")
 
     def functions(name: str):
         return getattr(loaded, name), getattr(loaded, f"{name}_stub")
@@ -122,7 +123,7 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "w")
     # What libraries print must not come between the replies.
     os.dup2(2, 1)
-    folder = Path(os.environ["TRITON_CACHE_DIR"])
+    folder = Path(sys.argv[1])
     for line in sys.stdin:
         for result in answer(json.loads(line), folder):
             print(json.dumps(result), file=replies, flush=True)

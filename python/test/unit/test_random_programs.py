@@ -39,7 +39,7 @@ def worker():
     """A process of its own for the programs, so that a crash is a failure like others."""
     if os.environ.get("TRITON_INTERPRET") == "1":
         pytest.skip("kernels are interpreted")
-    process = Worker()
+    process = Worker(keeps=True)
     yield process
     process.close()
 
