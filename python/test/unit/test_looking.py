@@ -178,6 +178,9 @@ def test_what_fails_is_told(device, error, monkeypatch, tmp_path):
         kernel, *(torch.randn(*s, device=device, requires_grad=True) for s in ((5, 16), (16,)))
     )
     plans = kernel._plans((), {})
+    # What was looked at in vain before, or in another run, counts for nothing here.
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    whole = source.docstring
     monkeypatch.setattr(source, "docstring", fail)
     assert {
         text.split(":")[0] for text in looking.failures(plans, ("source", "kernels", "ir"))
@@ -190,3 +193,8 @@ def test_what_fails_is_told(device, error, monkeypatch, tmp_path):
     other.share(tmp_path)
     assert looker.look(plans) and not looker.look(plans), "each plan is looked at once"
     assert not other.look(plans), "by all processes together"
+    assert looking.Looker().look(plans), "another run looks again"
+    monkeypatch.setattr(source, "docstring", whole)
+    assert not looking.Looker().look(plans)
+    monkeypatch.setattr(source, "docstring", fail)
+    assert not looking.Looker().look(plans), "nothing failed, and the code is the same"

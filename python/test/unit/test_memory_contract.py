@@ -563,15 +563,15 @@ def test_streams_of_the_second_gpu(cuda, monkeypatch):
     """The backward follows the forward to its device and stream, whatever is current by then."""
     if torch.cuda.device_count() < 2:
         pytest.skip("one GPU")
-    from triton.backends.autodiff import autodiff, executable
+    from triton import knobs
+    from triton.backends.autodiff import autodiff
 
-    launches, launch = [], executable.launch
+    launches = []
 
-    def note(*args):
+    def note(metadata):
         launches.append((torch.cuda.current_device(), torch.cuda.current_stream()))
-        launch(*args)
 
-    monkeypatch.setattr(executable, "launch", note)
+    monkeypatch.setattr(knobs.runtime, "launch_enter_hook", note)
     shapes = (300, 200), (200,), (200,)
     x, w, b = (torch.randn(*shape, device="cuda:1", requires_grad=True) for shape in shapes)
     side = torch.cuda.Stream("cuda:1")
