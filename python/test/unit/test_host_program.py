@@ -11,7 +11,7 @@ from gradients import random_tensor
 from kernels import normalization
 from triton.backends.autodiff import autodiff, differentiable
 from triton_autodiff import host_program, host_steps
-from triton_autodiff.host_program import lower_forward
+from triton_autodiff.plan import STEPS
 
 pytestmark = pytest.mark.usefixtures("needs_gradients")
 PAGE = Path(__file__).parents[3] / "docs" / "host-program.md"
@@ -21,7 +21,7 @@ def described(kernel) -> str:
     """The steps of a kernel's last forward and backward."""
     (state, plan, execution), *_ = kernel._plans((), {})
     backward = execution.used
-    steps = (*lower_forward(plan, execution.copied), *backward.program.steps)
+    steps = [*execution.forward.program, *(step for stage in backward.stages for step in stage)]
     return host_program.described(steps, backward.plan, state.spec.names)
 
 
@@ -38,10 +38,20 @@ def test_the_page_has_layer_norm_s(device, page):
 
 
 def test_the_page_has_all_kinds(page):
-    kinds = {kind.verb for kind in host_steps.Step.__subclasses__()}
-    _, _, table = page.partition("| step | what it does |\n|---|---|\n")
-    rows = table.partition("\n\n")[0].splitlines()
-    assert kinds == {row.split(" | ")[0].removeprefix("| ") for row in rows}
+    """With what each is: linear, waiting, and what a batch makes of it."""
+    _, _, table = page.partition("| step | what it does | in a batch |\n|---|---|---|\n")
+    rows = [row.strip("| ").split(" | ") for row in table.partition("\n\n")[0].splitlines()]
+    assert {
+        verb: ("(linear)" in what, "the host waits" in what, batch) for verb, what, batch in rows
+    } == {
+        kind.verb: (kind.linear, kind.waits, kind.batch)
+        for kind in host_steps.Step.__subclasses__()
+    }
+
+
+def test_the_compiler_knows_all_kinds():
+    kinds = {kind.verb.replace(" ", "_") for kind in host_steps.Step.__subclasses__()}
+    assert kinds == STEPS.keys()
 
 
 @triton.jit

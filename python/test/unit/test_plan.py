@@ -32,7 +32,7 @@ KERNEL = {
     "writes": [{"operand": 2, "inside": "check"}, {"operand": 4, "inside": "proof"}],
 }
 PLAN = {
-    "version": 3,
+    "version": 4,
     "kernel": "k",
     "arguments": [
         {"type": "ptr<f16>", "loaded": True, "stored": False},
@@ -85,6 +85,14 @@ PLAN = {
     "assumed": [["sub", ["pid", 0], ["arg", 2]]],
     "forward": None,
     "backward": [KERNEL],
+    "steps": [
+        {"stage": "forward", "kind": "launch_forward", "about": []},
+        {"stage": "prepare", "kind": "lay_out", "about": [1]},
+        {"stage": "prepare", "kind": "allocate", "about": [0]},
+        {"stage": "prepare", "kind": "make", "about": [0]},
+        {"stage": "launch", "kind": "launch", "about": [0]},
+        {"stage": "finish", "kind": "convert", "about": [0]},
+    ],
     "report": {"gradients": []},
 }
 

@@ -108,6 +108,31 @@ def gradient(argument, init="zero", accumulate="atomic", checks=()):
     return plans.Gradient(argument, "f32", init, accumulate, tuple(checks))
 
 
+def steps_of(arguments, gradients, backward, buffers):
+    """What the host does for these kernels, as the compiler would list it (ListSteps.cpp)."""
+    read = {operand for kernel in backward for operand in kernel.operands}
+    of = [g.argument for g in gradients]
+    given = {i for kind, i in read if kind == "cotangent"}
+    given |= {g.argument for g in gradients if g.init == "cotangent"}
+    saved = [n for n, buffer in enumerate(buffers) if buffer.kind == "saved"]
+    own = [n for n, buffer in enumerate(buffers) if buffer.kind != "saved"]
+
+    def each(kind, numbers):
+        return [(kind, (number,)) for number in numbers]
+
+    pointers = [
+        i for i, t in enumerate(arguments) if t.startswith("ptr") and ("argument", i) in read
+    ]
+    return {
+        "forward": (*each("copy", pointers), *each("allocate", saved), ("launch_forward", ())),
+        "prepare": (
+            *each("lay_out", sorted(given)), *each("allocate", own), *each("make", of),
+        ),
+        "launch": tuple(each("launch", range(len(backward)))),
+        "finish": tuple(each("convert", of)),
+    }  # fmt: skip
+
+
 def make(
     arguments, inputs, outputs, gradients, backward, snapshots=(), buffers=(), forward=None,
     checks=(), steps=(),
@@ -125,6 +150,7 @@ def make(
         forward,
         tuple(backward),
         {},
+        steps_of(arguments, gradients, backward, buffers),
         tuple(checks),
         next=tuple(steps),
     )

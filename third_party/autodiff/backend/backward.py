@@ -10,7 +10,7 @@ from .dtypes import DTYPES
 from .errors import DoesNotFit
 from .executable import Executable
 from .facts import Facts
-from .host_program import lower
+from .host_program import HostProgram
 from .host_steps import Registers
 from .partials import SumOfPartials, Sums
 from .plan import Plan, Tallied
@@ -87,7 +87,8 @@ class Backward(Binding):
         )
         self.sums = {g.argument: self._sum(g) for g in plan.gradients if g.partials is not None}
         self.pointers = tuple(sorted(plan.reread()))
-        self.program = lower(plan, self.tallied, self.around, facts.tensors)
+        _, *stages = HostProgram.of(plan)
+        self.stages = tuple(map(self.needed, stages))
         if executables is None:
             executables = self._suited()
         self.launches = tuple(map(self.bind, executables))
@@ -105,7 +106,7 @@ class Backward(Binding):
         self._is_compiled = False
         # What adds up partial sums.
         self.totals: list[Sums] = []
-        self._prepare, self._launch, self._finish = map(self.functions_of, self.program)
+        self._prepare, self._launch, self._finish = map(self.functions_of, self.stages)
         self._steps = (*self._prepare, *self._launch, *self._finish)
         self._rest = self.known()
 

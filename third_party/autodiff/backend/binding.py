@@ -90,6 +90,10 @@ class Binding:
         self.constants: dict[int, int] = {}
         self.sequence: list[Bound] = []
 
+    def needed(self, steps: Iterable[Step]) -> tuple[Step, ...]:
+        """Return the steps that have something to do at these launches."""
+        return tuple(step for step in steps if step.is_needed(self))
+
     def functions_of(self, steps: Iterable[Step]) -> tuple[Callable, ...]:
         """Return functions of `Registers` for steps that have something to do in a run."""
         return tuple(run for step in steps if (run := step.bind(self)) is not None)

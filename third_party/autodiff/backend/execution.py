@@ -74,7 +74,7 @@ class Execution:
         self.planned = planned
         handle = choice.handle
         plan = handle.plan
-        self._plan = plan
+        self.plan = plan
         self._variants: dict = {}
         # The backwards for gradients of certain outputs, that have come before.
         self._settled: dict[tuple, Backward] = {}
@@ -101,7 +101,7 @@ class Execution:
         self._judge_stores(plan, facts)
         if self.is_complete:
             self._check_history(plan if self.spare is None else self.spare.plan)
-        self._forward = Forward(handle, choice.facts, state.spec, self.copied)
+        self.forward = Forward(handle, choice.facts, state.spec, self.copied)
         # Which results are the gradients of the slots; those that are wanted come first.
         self._keys = [i if i in wanted else None for i in self.slots]
         self._keys += [(BASE, i) for i in self.based]
@@ -249,7 +249,7 @@ class Execution:
         """
         # Deriving a plan may read memory, on this thread's stream.
         calls = [] if self.is_captured else [self._compile_ahead]
-        calls.append(partial(self._forward.compile, kernel))
+        calls.append(partial(self.forward.compile, kernel))
         together(calls)
         self._is_compiled = True
 
@@ -289,10 +289,10 @@ class Execution:
             self._compile(kernel)
         ctx.set_materialize_grads(False)
         made = ()
-        if self._forward.launch is None:
-            made = self._forward.run(kernel, grid, values, leaves)
+        if self.forward.launch is None:
+            made = self.forward.run(kernel, grid, values, leaves)
         else:
-            self._forward.launch(values)
+            self.forward.launch(values)
         for j in self._bumped:
             if not leaves[j].is_inference():
                 torch.autograd.graph.increment_version(leaves[j])
@@ -529,7 +529,7 @@ class Execution:
 
         If there is none, and the state `learns`, the next forward is planned for it.
         """
-        keep_saving = self._plan.forward is not None
+        keep_saving = self.plan.forward is not None
         # A gradient that only other outputs need is not masked.
         ask = self.ask._replace(cotangents=live, save=keep_saving, confine=())
         choice = self.state.choose(ask.changed(changes), self.facts)
@@ -549,7 +549,7 @@ class Execution:
     def _can_precede(self, backward) -> bool:
         """Whether this forward saved what a backward needs, and kept what it reads."""
         plan, pointers = backward.plan, set(backward.pointers)
-        if not plan.has_same_forward(self._plan):
+        if not plan.has_same_forward(self.plan):
             return False
         overwritten = pointers & set(plan.snapshots)
         before = overwritten | (pointers - set(plan.outputs))

@@ -7,7 +7,7 @@ from functools import cached_property
 from .export_arguments import operands_of
 from .export_launch import ExportedLaunch, Printed, stem
 from .expr_source import Text, simplified
-from .host_program import lower_forward
+from .host_program import HostProgram
 from .python_text import call, laid_out, paragraph, targets, tuple_of
 
 
@@ -111,8 +111,10 @@ class Node:
         ]
         self.text = self.of.text(self.of.programs, False)
         self.device = f"{names[plan.outputs[0]]}.device"
-        for step in lower_forward(plan, execution.copied):
-            lines += step.write(self)
+        self.plan = execution.plan
+        for step in HostProgram.of(self.plan).forward:
+            if step.is_needed(execution):
+                lines += step.write(self)
         floats = [names[j] for j in self.of.returned]
         changed = [names[j] for j in plan.outputs if j not in self.of.returned]
         if execution.views:
@@ -138,7 +140,7 @@ class Node:
 
     def launch_forward(self) -> list[str]:
         """Return the lines that launch the forward."""
-        plan, lines = self.of.plan, []
+        plan, lines = self.plan, []
         if plan.forward is None:
             taken = [name for _, name in operands_of(self.of)]
             return [self._printed.launch(self.of.grid, taken, 8)]
@@ -200,7 +202,8 @@ class Node:
                 lines.append(call(f"{self.of.call('require')}(", arguments, indent=8))
         # The gradients of arguments, as expressions.
         self.results: dict[int, str] = {}
-        for steps in self.of.backward.program:
+        self.plan = self.of.plan
+        for steps in self.of.backward.stages:
             for step in steps:
                 lines += step.write(self)
         return [*lines, *self._returned()]

@@ -7,7 +7,7 @@ import torch
 from .binding import Binding
 from .executable import launching, load
 from .facts import Facts
-from .host_program import lower_forward
+from .host_program import HostProgram
 from .host_steps import Registers
 
 
@@ -19,7 +19,8 @@ class Forward(Binding):
 
     def __init__(self, handle, facts: Facts, spec, copied):
         super().__init__(handle, facts, spec)
-        self.program = lower_forward(self.plan, copied)
+        self.copied = copied
+        self.program = self.needed(HostProgram.of(self.plan).forward)
         self._steps = self.functions_of(self.program)
         self._rest = self.known()
         # Whether it is the user's own launch, and nothing else.

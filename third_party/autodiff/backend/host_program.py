@@ -1,48 +1,41 @@
 """The host programs of a plan: what the host does, in order, as data.
 
-Eager launches bind its steps to what they know; exported modules and graphs are these steps,
-written as Python.
+The compiler lists them (ListSteps.cpp). Eager launches bind their steps to what they know; exported
+modules and graphs are these steps, written as Python.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from .expr import used_counters
-from .host_steps import (
-    AddUp,
-    Allocate,
-    Convert,
-    Copy,
-    Count,
-    Evaluate,
-    Launch,
-    LaunchForward,
-    LayOut,
-    MakeGradient,
-    Round,
-    Split,
-    Stand,
-    Step,
-    Tally,
-)
-from .partials import ROUNDED_ALIKE
-from .plan import Plan
+from .host_steps import Step
+from .plan import STAGES, Plan
+
+_KINDS = {kind.verb.replace(" ", "_"): kind for kind in Step.__subclasses__()}
 
 
 class HostProgram(NamedTuple):
-    """The program of a backward.
+    """The programs of a forward and a backward.
 
-    Its steps make memory and numbers, launch kernels, and make gradients of what these leave.
+    A forward ends with the launch that the user asks for. A backward makes memory and numbers,
+    launches kernels, and makes gradients of what these leave.
     """
 
+    forward: tuple[Step, ...]
     preparations: tuple[Step, ...]
     launches: tuple[Step, ...]
     results: tuple[Step, ...]
 
+    @classmethod
+    def of(cls, plan: Plan) -> HostProgram:
+        """Return the programs of a plan."""
+        return cls(
+            *(tuple(_KINDS[kind](*about) for kind, about in plan.steps[stage]) for stage in STAGES)
+        )
+
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """All steps, in order."""
+    def backward(self) -> tuple[Step, ...]:
+        """All steps of the backward, in order."""
         return (*self.preparations, *self.launches, *self.results)
 
 
@@ -61,53 +54,3 @@ def described(steps, plan: Plan, names) -> str:
         operands = ", ".join(name(*operand) for operand in step.operands(plan))
         lines.append(f"{step.verb:14} {operands}{' (waits)' * step.waits}")
     return "\n".join(lines)
-
-
-def _counts(sizes) -> list[Step]:
-    """Return the step that counts trips of loops, if sizes depend on them."""
-    return [Count()] if any(map(used_counters, sizes)) else []
-
-
-def lower_forward(plan: Plan, copied) -> tuple[Step, ...]:
-    """Return the host program of a forward, which copies the arguments that are `copied`."""
-    steps: list[Step] = list(map(Copy, copied))
-    saved = [n for n, buffer in enumerate(plan.buffers) if buffer.kind == "saved"]
-    operands = () if plan.forward is None else plan.forward.operands
-    taken = list(dict.fromkeys(n for kind, n in operands if kind == "size"))
-    steps += _counts([*(plan.buffers[n].size for n in saved), *(plan.sizes[n] for n in taken)])
-    steps += map(Evaluate, taken)
-    steps += map(Allocate, saved)
-    return (*steps, LaunchForward())
-
-
-def lower(plan: Plan, tallied, around, tensors) -> HostProgram:
-    """Return the host program of a plan's backward.
-
-    `tallied` are the arguments whose additions are counted first, `around` those that have
-    gradients around their tensors; `tensors` has the layouts of arguments.
-    """
-    used = {operand for kernel in plan.kernels for operand in kernel.operands}
-    preparations: list[Step] = [LayOut(j) for j in sorted(plan.cotangents())]
-    own = [buffer.size for buffer in plan.buffers if buffer.kind != "saved"]
-    preparations += _counts((*own, *plan.sizes))
-    preparations += map(Evaluate, range(len(plan.sizes)))
-    preparations += [Allocate(n) for n, b in enumerate(plan.buffers) if b.kind != "saved"]
-    arguments = [gradient.argument for gradient in plan.gradients]
-    preparations += [Stand(i) for i in arguments if ("rounded", i) in used]
-    preparations += map(MakeGradient, arguments)
-    ordered = [i for i in arguments if i in tallied]
-    kernels = map(Launch, range(len(plan.backward)))
-    launches = [*map(Tally, ordered), *kernels, *map(Round, ordered)]
-    groups: dict[tuple, list[int]] = {}
-    results: list[Step] = []
-    for gradient in plan.gradients:
-        i = gradient.argument
-        if gradient.partials is not None:
-            alike = tensors[i].dtype in ROUNDED_ALIKE
-            groups.setdefault((str(gradient.partials), alike), []).append(i)
-        elif i in around:
-            results.append(Split(i))
-        elif gradient.returned:
-            results.append(Convert(i))
-    totals = [AddUp(tuple(group)) for group in groups.values()]
-    return HostProgram(tuple(preparations), tuple(launches), (*totals, *results))

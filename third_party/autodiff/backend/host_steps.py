@@ -8,7 +8,6 @@ called as kernels call them: by a kind and an index, such as the gradient of arg
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -56,21 +55,37 @@ def _making(place: int, make: Callable) -> Callable:
     return run
 
 
-@dataclass(frozen=True)
 class Step:
-    """One thing that the host does: to the operand of a `kind` that has the `index`.
+    """One thing that the host does: to the operands of a `kind` that have these indices.
 
-    A step that `waits` needs a result of the device, so that no CUDA graph can record it.
+    A step that `waits` needs a result of the device, so that no CUDA graph can record it. One that
+    is `linear` makes memory of memory, and is its own derivative: of a sum of contents it makes the
+    sum of what it makes of each. A `batch` of launches is one in which memory has another axis, and
+    the grid of a kernel another digit; other steps are the same for all, and done once.
     """
 
-    index: object = None
     verb: ClassVar[str]
     kind: ClassVar[str]
     waits: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    batch: ClassVar[str] = "axis"
+
+    def __init__(self, *indices: int):
+        self.indices = indices
+
+    @property
+    def index(self) -> int:
+        """The index of its only operand."""
+        (index,) = self.indices
+        return index
 
     def operands(self, plan: Plan) -> list[tuple[str, object]]:
         """Return what it is about, as pairs of a kind and an index; kernels are called by names."""
-        return [(self.kind, self.index)]
+        return [(self.kind, index) for index in self.indices]
+
+    def is_needed(self, of) -> bool:
+        """Whether there is something to do at the launches of a `Binding`."""
+        return True
 
     def bind(self, of):
         """Return a function of `Registers` for the launches of a `Binding`; None if nothing is left
@@ -88,6 +103,10 @@ class LayOut(Step):
 
     verb = "lay out"
     kind = "cotangent"
+    linear = True
+
+    def is_needed(self, of) -> bool:
+        return self.index in of.cotangents
 
     def bind(self, of):
         j, place = self.index, of.place("cotangent", self.index)
@@ -107,6 +126,10 @@ class Copy(Step):
 
     verb = "copy"
     kind = "argument"
+    linear = True
+
+    def is_needed(self, of) -> bool:
+        return self.index in of.copied
 
     def bind(self, of):
         i, place = self.index, of.place("before", self.index)
@@ -125,6 +148,7 @@ class Count(Step):
     """Run the kernel that counts how often loops run, and read what it has found."""
 
     verb = "count"
+    batch = "grid"
     waits = True
 
     def operands(self, plan):
@@ -147,6 +171,7 @@ class Evaluate(Step):
     """Compute a number that kernels take."""
 
     verb = "evaluate"
+    batch = "once"
     kind = "size"
 
     def bind(self, of):
@@ -161,7 +186,7 @@ class Evaluate(Step):
         return run
 
     def write(self, node) -> list[str]:
-        size = node.of.plan.sizes[self.index]
+        size = node.plan.sizes[self.index]
         name = node.operands.get(("size", self.index))
         if name is None:
             return []
@@ -183,7 +208,7 @@ class Allocate(Step):
         return _making(place, lambda registers: make(size.get(registers.counts)))
 
     def write(self, node) -> list[str]:
-        buffer = node.of.plan.buffers[self.index]
+        buffer = node.plan.buffers[self.index]
         make = "zeros" if buffer.kind == "tally" else "empty"
         size = node.text.of(buffer.size)
         arguments = [size, f"dtype={DTYPES[buffer.dtype]}", f"device={node.device}"]
@@ -197,9 +222,10 @@ class Stand(Step):
     verb = "stand in for"
     kind = "rounded"
 
+    def is_needed(self, of) -> bool:
+        return self.index not in of.tallied
+
     def bind(self, of):
-        if self.index in of.tallied:
-            return None
         place, device = of.place("rounded", self.index), of.device
         dtype = of.facts.tensors[self.index].dtype
         return _making(place, lambda _: torch.empty(1, dtype=dtype, device=device))
@@ -264,6 +290,7 @@ class LaunchForward(Step):
     """Launch the user's kernel, or in its place the one that leaves something to the backward."""
 
     verb = "launch forward"
+    batch = "grid"
 
     def operands(self, plan):
         return [("kernel", plan.kernel if plan.forward is None else plan.forward.name)]
@@ -281,6 +308,7 @@ class Launch(Step):
     """Launch a backward kernel: the first of its variants that suits the launch."""
 
     verb = "launch"
+    batch = "grid"
 
     def operands(self, plan):
         return [("kernel", plan.backward[self.index].name)]
@@ -304,7 +332,11 @@ class Tally(Step):
     """Count what is added to each block of a gradient, and clear those with several additions."""
 
     verb = "tally"
+    batch = "grid"
     kind = "gradient"
+
+    def is_needed(self, of) -> bool:
+        return self.index in of.tallied
 
     def bind(self, of):
         i, place, device = self.index, of.place("rounded", self.index), of.device
@@ -336,7 +368,11 @@ class Round(Step):
     """Round the blocks of a gradient that several additions went to; the others are rounded."""
 
     verb = "round"
+    batch = "grid"
     kind = "gradient"
+
+    def is_needed(self, of) -> bool:
+        return self.index in of.tallied
 
     def bind(self, of):
         round_ = of.starting(of.bind(of.handle.tallied[self.index].round))
@@ -362,13 +398,12 @@ class AddUp(Step):
     """Add up partial sums of gradients, as many for each, in an order that is always the same."""
 
     verb = "add up"
-
-    def operands(self, plan):
-        return [("gradient", i) for i in self.index]
+    kind = "gradient"
+    linear = True
 
     def bind(self, of):
-        total = of.total(self.index)
-        places = [(i, of.place("gradient", i)) for i in self.index]
+        total = of.total(self.indices)
+        places = [(i, of.place("gradient", i)) for i in self.indices]
 
         def run(registers):
             gradients = total.run([registers.tensors[place] for _, place in places])
@@ -377,42 +412,29 @@ class AddUp(Step):
         return run
 
     def write(self, node) -> list[str]:
-        names = [node.operand("gradient", i) for i in self.index]
-        likes = ", ".join(node.of.layouts[i] for i in self.index)
+        names = [node.operand("gradient", i) for i in self.indices]
+        likes = ", ".join(node.of.layouts[i] for i in self.indices)
         made = f"{node.of.call('added_up')}([{likes}], [{', '.join(names)}])"
-        node.results |= dict(zip(self.index, names, strict=True))
+        node.results |= dict(zip(self.indices, names, strict=True))
         return [f"        {targets(names)} = {made}"]
 
 
-class Split(Step):
-    """Take apart the gradients of a tensor, and of the elements around it."""
-
-    verb = "split"
-    kind = "gradient"
-
-    def bind(self, of):
-        i, place = self.index, of.place("gradient", self.index)
-        around = of.around[i]
-
-        def run(registers):
-            own, rest = around.split(registers.tensors[place])
-            registers.gradients |= {i: own, (BASE, i): rest}
-
-        return run
-
-    def write(self, node) -> list[str]:
-        # A module for launches that read around a tensor is refused.
-        return []
-
-
 class Convert(Step):
-    """Make of a gradient's memory the gradient of a tensor, in its type."""
+    """Make of a gradient's memory the gradient of a tensor, in its type; of elements around the
+    tensor, too, if they have one.
+    """
 
     verb = "convert"
     kind = "gradient"
+    linear = True
+
+    def is_needed(self, of) -> bool:
+        return of.gradients[self.index].returned or self.index in of.around
 
     def bind(self, of):
         i, place = self.index, of.place("gradient", self.index)
+        if i in of.around:
+            return self._splitting(of.around[i], place)
         tensor = of.facts.tensors[i]
         is_rounded = i in of.tallied or DTYPES[of.gradients[i].dtype] == tensor.dtype
         is_plain = is_rounded and is_non_overlapping(tensor.shape, tensor.strides)
@@ -423,7 +445,15 @@ class Convert(Step):
 
         return run
 
+    def _splitting(self, around, place: int):
+        def run(registers):
+            own, rest = around.split(registers.tensors[place])
+            registers.gradients |= {self.index: own, (BASE, self.index): rest}
+
+        return run
+
     def write(self, node) -> list[str]:
+        # A module for launches that read around a tensor is refused.
         i, of = self.index, node.of
         name = node.operand("gradient", i)
         # It may be a part of its memory.

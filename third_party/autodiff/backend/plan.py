@@ -24,7 +24,7 @@ from .memory import Span, extent
 from .races import Store
 from .spaces import Space, union
 
-VERSION = 3
+VERSION = 4
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")
@@ -34,6 +34,14 @@ CONFINED = ("none", "sums", "all")
 # What keeps a write inside of the memory for it.
 INSIDE = ("proof", "mask", "check", "room")
 BUFFER_KINDS = ("saved", "tape", "handover", "tally")
+STAGES = ("forward", "prepare", "launch", "finish")
+# What the host does, and what that is about; a kernel of the backward is "backward".
+STEPS = {
+    **{"copy": "argument", "count": None, "evaluate": "size", "allocate": "buffer"},
+    **{"launch_forward": None, "lay_out": "cotangent", "stand_in_for": "rounded"},
+    **{"make": "gradient", "tally": "gradient", "launch": "backward", "round": "gradient"},
+    **{"add_up": "gradient", "convert": "gradient"},
+}
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
     *bounds.OPERANDS,
@@ -282,6 +290,8 @@ class Plan:
     forward: Kernel | None
     backward: tuple[Kernel, ...]
     report: dict
+    # What the host does, as pairs of a kind and what it is about, by stage.
+    steps: dict[str, tuple[tuple[str, tuple[int, ...]], ...]]
     checks: tuple[BijectiveCheck | DistinctCheck, ...] = ()
     sizes: tuple = ()
     counting: Kernel | None = None
@@ -474,6 +484,21 @@ def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     )
 
 
+def _steps(data, counts: dict[str, int]) -> dict[str, tuple]:
+    """Return steps by stage; `counts` says how many of each there are that they may be about."""
+    stages: dict[str, list] = {stage: [] for stage in STAGES}
+    for step in data:
+        stage = one_of(get(step, "stage", str), STAGES, "stage")
+        kind = one_of(get(step, "kind", str), STEPS, "step")
+        subject, about = STEPS[kind], tuple(get(step, "about", list))
+        for number in about:
+            number_below(number, counts.get(subject, counts["argument"]), subject)
+        is_whole = subject is None or len(about) == 1 or (kind == "add_up" and about)
+        require(is_whole and (subject or not about), f"malformed step {step!r}")
+        stages[stage].append((kind, about))
+    return {stage: tuple(steps) for stage, steps in stages.items()}
+
+
 def load(text: str) -> Plan:
     """Parse and validate the JSON form of a plan; raises `PlanError` when malformed."""
     try:
@@ -558,8 +583,12 @@ def load(text: str) -> Plan:
     floats = {j for j in outputs if arguments[j].points_to_floats}
     require(history.keys() == floats, f"the history of outputs {sorted(floats)} is not known")
     launch = data.get("launch")
-    steps = get(data, "next", list, [])
-    require(all(isinstance(step, list) for step in steps), f"malformed steps {steps!r}")
+    following = get(data, "next", list, [])
+    is_lists = all(isinstance(entries, list) for entries in following)
+    require(is_lists, f"malformed requests {following!r}")
+    backward = get(data, "backward", list)
+    counts = {"argument": len(arguments), "buffer": len(buffers), "size": len(sizes)}
+    counts["backward"] = len(backward)
     plan = Plan(
         kernel=get(data, "kernel", str),
         arguments=arguments,
@@ -570,10 +599,9 @@ def load(text: str) -> Plan:
         buffers=tuple(buffers),
         gradients=tuple(gradients),
         forward=forward,
-        backward=tuple(
-            _kernel(k, arguments, buffers, gradients, sizes) for k in get(data, "backward", list)
-        ),
+        backward=tuple(_kernel(k, arguments, buffers, gradients, sizes) for k in backward),
         report=get(data, "report", dict, {}),
+        steps=_steps(get(data, "steps", list), counts),
         checks=tuple(_gradient_check(c, len(arguments)) for c in get(data, "checks", list, [])),
         sizes=sizes,
         counting=counting,
@@ -588,7 +616,8 @@ def load(text: str) -> Plan:
         assumed=tuple(get(data, "assumed", list, [])),
         launch=None if launch is None else Launch.from_json(launch, len(arguments)),
         next=tuple(
-            tuple(Next.from_json(entry, len(arguments)) for entry in step) for step in steps
+            tuple(Next.from_json(entry, len(arguments)) for entry in entries)
+            for entries in following
         ),
         stores=tuple(Store.from_json(s, len(arguments)) for s in get(data, "stores", list, [])),
         accesses=_reaches(get(data, "accesses", list, []), len(arguments)),

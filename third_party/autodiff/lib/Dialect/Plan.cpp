@@ -62,7 +62,8 @@ static std::pair<int, unsigned> placeOf(Operation *item) {
       })
       .Case([](CheckOp op) { return std::pair(9, op.getOperand().getIndex()); })
       .Case([](LaunchOp) { return std::pair(10, 0u); })
-      .Default(std::pair(11, 0u)); // what to ask for next
+      .Case([](StepOp op) { return std::pair(11, unsigned(op.getStage())); })
+      .Default(std::pair(12, 0u)); // what to ask for next
 }
 
 /// Whether two items describe the same thing.
@@ -188,7 +189,8 @@ LogicalResult PlanOp::verify() {
   SmallVector<Operation *> items;
   for (Operation &item : getBody().front()) {
     if (!isa<RearrangedOp, AssumeOp, OfferOp, StoredOp, AccessedOp, LiveOp,
-             BufferOp, HostSizeOp, GradientOp, CheckOp, LaunchOp, NextOp>(item))
+             BufferOp, HostSizeOp, GradientOp, CheckOp, LaunchOp, StepOp,
+             NextOp>(item))
       return item.emitOpError("is no item of a plan");
     for (Operation *earlier : items)
       if (clash(earlier, &item))

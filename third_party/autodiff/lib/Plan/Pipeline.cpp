@@ -301,6 +301,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   passes.add(createVerifyTarget());
   passes.add(createListLaunches());
   passes.add(createTrimOperands());
+  passes.add(createListSteps());
   passes.add(createVerifyWrites());
   AskNextOptions next;
   next.assume = request.assume;

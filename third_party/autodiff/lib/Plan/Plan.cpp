@@ -61,6 +61,7 @@ private:
   Array describeChecks();
   Array describeHazards();
   Array describeHistory();
+  Array describeSteps();
   Array findSnapshots();
   void describeRearrangement(Object &description);
 
@@ -259,6 +260,24 @@ Array PlanPrinter::describeHistory() {
   return list;
 }
 
+/// What a step is about: numbers of operands, or of a backward kernel.
+Array PlanPrinter::describeSteps() {
+  Array list;
+  for (auto step : plan.getItems<StepOp>()) {
+    Array about;
+    if (auto operands = step.getOperandsAttr())
+      for (auto operand : operands.getAsRange<OperandAttr>())
+        about.push_back(operand.getIndex());
+    for (auto [number, launch] : llvm::enumerate(backwards))
+      if (launch.getKernelAttr() == step.getKernelAttr())
+        about.push_back(number);
+    list.push_back(Object{{"stage", stringifyHostStage(step.getStage())},
+                          {"kind", stringifyStepKind(step.getKind())},
+                          {"about", std::move(about)}});
+  }
+  return list;
+}
+
 /// The arguments that the forward overwrites, and whose old content the
 /// backward reads.
 Array PlanPrinter::findSnapshots() {
@@ -320,7 +339,7 @@ llvm::json::Value PlanPrinter::print() {
     return launch ? llvm::json::Value(describe(launch)) : nullptr;
   };
   Object description{
-      {"version", 3},
+      {"version", 4},
       {"kernel", primal.getSymName()},
       {"arguments", std::move(arguments)},
       {"inputs", std::move(inputs)},
@@ -335,6 +354,7 @@ llvm::json::Value PlanPrinter::print() {
       {"forward", describeOptional(forward)},
       {"backward", describeBackwards()},
       {"counting", describeOptional(counting)},
+      {"steps", describeSteps()},
       {"report",
        explain(primal, forward ? getKernel(forward) : triton::FuncOp(),
                kernels)}};

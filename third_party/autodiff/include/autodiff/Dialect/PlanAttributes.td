@@ -297,6 +297,43 @@ def Autodiff_LiveAttr : Autodiff_Attr<"Live", "live"> {
 }
 
 //===----------------------------------------------------------------------===//
+// What the host does
+//===----------------------------------------------------------------------===//
+
+def Autodiff_HostStage : Autodiff_Enum<"HostStage", "when a step is carried out", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"Prepare", 1, "prepare">,
+  I32EnumAttrCase<"Launch", 2, "launch">,
+  I32EnumAttrCase<"Finish", 3, "finish">
+]>;
+
+def Autodiff_HostStageAttr
+    : EnumAttr<Autodiff_Dialect, Autodiff_HostStage, "host_stage"> {
+  let assemblyFormat = "`` $value";
+}
+
+// docs/host-program.md says what each does.
+def Autodiff_StepKind : Autodiff_Enum<"StepKind", "what the host does", [
+  I32EnumAttrCase<"Copy", 0, "copy">,
+  I32EnumAttrCase<"Count", 1, "count">,
+  I32EnumAttrCase<"Evaluate", 2, "evaluate">,
+  I32EnumAttrCase<"Allocate", 3, "allocate">,
+  I32EnumAttrCase<"LaunchForward", 4, "launch_forward">,
+  I32EnumAttrCase<"LayOut", 5, "lay_out">,
+  I32EnumAttrCase<"StandIn", 6, "stand_in_for">,
+  I32EnumAttrCase<"Make", 7, "make">,
+  I32EnumAttrCase<"Tally", 8, "tally">,
+  I32EnumAttrCase<"Launch", 9, "launch">,
+  I32EnumAttrCase<"Round", 10, "round">,
+  I32EnumAttrCase<"AddUp", 11, "add_up">,
+  I32EnumAttrCase<"Convert", 12, "convert">
+]>;
+def Autodiff_StepKindAttr
+    : EnumAttr<Autodiff_Dialect, Autodiff_StepKind, "step_kind"> {
+  let assemblyFormat = "`` $value";
+}
+
+//===----------------------------------------------------------------------===//
 // What to ask for next
 //===----------------------------------------------------------------------===//
 

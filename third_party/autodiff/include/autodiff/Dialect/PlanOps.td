@@ -166,6 +166,26 @@ def Autodiff_LaunchOp : Autodiff_PlanItem<"launch",
   let hasVerifier = 1;
 }
 
+def Autodiff_StepOp : Autodiff_PlanItem<"step"> {
+  let summary = "one thing that the host does";
+  let description = [{
+    The steps of a stage are carried out in their order. A step is about some
+    `operands`, or launches a `kernel`. The facts of a launch may leave it
+    without anything to do.
+
+      ```mlir
+      autodiff.step forward launch_forward @layer_norm_fwd
+      autodiff.step finish convert [#autodiff.operand<gradient 0>]
+      ```
+  }];
+  let arguments = (ins Autodiff_HostStageAttr:$stage,
+      Autodiff_StepKindAttr:$kind,
+      OptionalAttr<FlatSymbolRefAttr>:$kernel,
+      OptionalAttr<TypedArrayAttrBase<Autodiff_OperandAttr,
+                                      "operands of kernels">>:$operands);
+  let assemblyFormat = "$stage $kind ($kernel^)? ($operands^)? attr-dict";
+}
+
 def Autodiff_NextOp : Autodiff_PlanItem<"next"> {
   let summary = "what to request next if the plan does not suit a launch";
   let description = [{

@@ -180,6 +180,14 @@ def TrimOperands : AutodiffPass<"autodiff-trim-operands", "::mlir::ModuleOp"> {
   }];
 }
 
+def ListSteps : AutodiffPass<"autodiff-list-steps", "::mlir::ModuleOp"> {
+  let summary = "write down what the host does, in order";
+  let description = [{
+    The steps of a plan make memory and numbers, launch kernels, and make
+    gradients of what these leave: see docs/host-program.md.
+  }];
+}
+
 def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Unsized"])> {
   let summary = "pass the sizes that the host computes to kernels";
   let description = [{

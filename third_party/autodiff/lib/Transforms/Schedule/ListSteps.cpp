@@ -1,0 +1,214 @@
+//===- ListSteps.cpp - What the host does to carry out a plan -------------===//
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Support/Mutation.h"
+#include "autodiff/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include <set>
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_LISTSTEPS
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct ListSteps : autodiff::impl::ListStepsBase<ListSteps> {
+  void runOnOperation() override;
+
+private:
+  void look();
+  void listForward();
+  void listPreparations();
+  void listLaunches();
+  void listResults();
+
+  OperandAttr operandOf(OperandKind kind, unsigned index) {
+    return OperandAttr::get(&getContext(), kind, index);
+  }
+  void add(HostStage stage, StepKind kind, triton::FuncOp kernel = {},
+           ArrayRef<OperandAttr> operands = {});
+  void add(HostStage stage, StepKind kind, OperandKind of, unsigned index) {
+    add(stage, kind, {}, operandOf(of, index));
+  }
+  void count(HostStage stage, ArrayRef<ExprAttr> numbers);
+
+  PlanOp plan;
+  triton::FuncOp primal, forward, counting;
+  SmallVector<triton::FuncOp> backwards;
+  llvm::DenseSet<OperandAttr> taken;
+  /// Arguments: pointers that a kernel reads after the forward, outputs whose
+  /// upstream gradient is read, and gradients whose additions are counted.
+  std::set<unsigned> reread, cotangents, tallied;
+};
+} // namespace
+
+/// The operands of a kernel of this kind, in order.
+static SmallVector<unsigned> operandsOf(triton::FuncOp kernel,
+                                        OperandKind kind) {
+  SmallVector<unsigned> found;
+  for (unsigned place = 0; place < kernel.getNumArguments(); ++place) {
+    auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
+    if (operand.getKind() == kind)
+      found.push_back(operand.getIndex());
+  }
+  return found;
+}
+
+/// Whether Triton rounds to this type as PyTorch does.
+static bool roundsAsPyTorch(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+}
+
+void ListSteps::look() {
+  plan = PlanOp::getOrCreate(getOperation());
+  primal = getPrimal(getOperation());
+  taken = collectOperands(getOperation());
+  for (auto launch : plan.getItems<LaunchOp>()) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<triton::FuncOp>(
+        launch, launch.getKernelAttr());
+    StringRef role = getRole(kernel);
+    if (role == "forward") {
+      forward = kernel;
+      continue;
+    }
+    for (unsigned argument : operandsOf(kernel, OperandKind::Argument))
+      if (isa<triton::PointerType>(primal.getArgument(argument).getType()))
+        reread.insert(argument);
+    if (role == "count")
+      counting = kernel;
+    if (role == "tally")
+      for (unsigned argument : operandsOf(kernel, OperandKind::Gradient))
+        tallied.insert(argument);
+    if (role != "backward")
+      continue;
+    backwards.push_back(kernel);
+    for (unsigned argument : operandsOf(kernel, OperandKind::Cotangent))
+      cotangents.insert(argument);
+  }
+  // What is only overwritten keeps the upstream gradient of elements that a
+  // launch leaves out.
+  for (auto item : plan.getItems<GradientOp>())
+    if (item.getGradient().getInit() == GradientInit::Cotangent ||
+        item.getGradient().getOverwritten())
+      cotangents.insert(item.getGradient().getArgument());
+}
+
+void ListSteps::add(HostStage stage, StepKind kind, triton::FuncOp kernel,
+                    ArrayRef<OperandAttr> operands) {
+  FlatSymbolRefAttr name;
+  if (kernel)
+    name = FlatSymbolRefAttr::get(kernel.getSymNameAttr());
+  ArrayAttr list;
+  if (!operands.empty())
+    list = ArrayAttr::get(&getContext(), SmallVector<Attribute>(operands));
+  plan.add<StepOp>(stage, kind, name, list);
+}
+
+/// Counts trips of loops, if one of some numbers depends on them.
+void ListSteps::count(HostStage stage, ArrayRef<ExprAttr> numbers) {
+  llvm::DenseSet<int64_t> counters;
+  for (ExprAttr number : numbers)
+    number.collectCounters(counters);
+  if (!counters.empty())
+    add(stage, StepKind::Count, counting);
+}
+
+void ListSteps::listForward() {
+  for (unsigned argument : reread)
+    add(HostStage::Forward, StepKind::Copy, OperandKind::Argument, argument);
+  SmallVector<ExprAttr> numbers;
+  llvm::SetVector<unsigned> sizes;
+  for (auto item : plan.getItems<BufferOp>())
+    if (item.getBuffer().getKind() == BufferKind::Saved)
+      numbers.push_back(item.getBuffer().getSize());
+  if (forward)
+    for (unsigned size : operandsOf(forward, OperandKind::Size))
+      sizes.insert(size);
+  for (auto item : plan.getItems<HostSizeOp>())
+    if (sizes.contains(item.getNumber()))
+      numbers.push_back(item.getValue());
+  count(HostStage::Forward, numbers);
+  for (unsigned size : sizes)
+    add(HostStage::Forward, StepKind::Evaluate, OperandKind::Size, size);
+  for (auto item : plan.getItems<BufferOp>())
+    if (item.getBuffer().getKind() == BufferKind::Saved)
+      add(HostStage::Forward, StepKind::Allocate, OperandKind::Buffer,
+          item.getNumber());
+  add(HostStage::Forward, StepKind::LaunchForward, forward ? forward : primal);
+}
+
+/// Makes memory and numbers.
+void ListSteps::listPreparations() {
+  for (unsigned output : cotangents)
+    add(HostStage::Prepare, StepKind::LayOut, OperandKind::Cotangent, output);
+  SmallVector<ExprAttr> numbers;
+  for (auto item : plan.getItems<BufferOp>())
+    if (item.getBuffer().getKind() != BufferKind::Saved)
+      numbers.push_back(item.getBuffer().getSize());
+  for (auto item : plan.getItems<HostSizeOp>())
+    numbers.push_back(item.getValue());
+  count(HostStage::Prepare, numbers);
+  for (auto item : plan.getItems<HostSizeOp>())
+    add(HostStage::Prepare, StepKind::Evaluate, OperandKind::Size,
+        item.getNumber());
+  for (auto item : plan.getItems<BufferOp>())
+    if (item.getBuffer().getKind() != BufferKind::Saved)
+      add(HostStage::Prepare, StepKind::Allocate, OperandKind::Buffer,
+          item.getNumber());
+  for (auto item : plan.getItems<GradientOp>()) {
+    unsigned argument = item.getGradient().getArgument();
+    if (taken.contains(operandOf(OperandKind::Rounded, argument)))
+      add(HostStage::Prepare, StepKind::StandIn, OperandKind::Rounded,
+          argument);
+  }
+  for (auto item : plan.getItems<GradientOp>())
+    add(HostStage::Prepare, StepKind::Make, OperandKind::Gradient,
+        item.getGradient().getArgument());
+}
+
+void ListSteps::listLaunches() {
+  for (unsigned argument : tallied)
+    add(HostStage::Launch, StepKind::Tally, OperandKind::Gradient, argument);
+  for (triton::FuncOp kernel : backwards)
+    add(HostStage::Launch, StepKind::Launch, kernel);
+  if (!mutation::isMade("list-steps:gradients that are not rounded"))
+    for (unsigned argument : tallied)
+      add(HostStage::Launch, StepKind::Round, OperandKind::Gradient, argument);
+}
+
+/// Makes gradients of tensors. As many partial sums of several are added up
+/// together.
+void ListSteps::listResults() {
+  llvm::MapVector<std::pair<ExprAttr, unsigned>, SmallVector<OperandAttr>> sums;
+  SmallVector<unsigned> others;
+  for (auto item : plan.getItems<GradientOp>()) {
+    GradientAttr gradient = item.getGradient();
+    unsigned argument = gradient.getArgument();
+    if (!gradient.getPartials()) {
+      others.push_back(argument);
+      continue;
+    }
+    auto pointer =
+        cast<triton::PointerType>(primal.getArgument(argument).getType());
+    bool isAlike = roundsAsPyTorch(pointer.getPointeeType());
+    sums[{gradient.getPartials(), isAlike}].push_back(
+        operandOf(OperandKind::Gradient, argument));
+  }
+  for (auto &[key, gradients] : sums)
+    add(HostStage::Finish, StepKind::AddUp, {}, gradients);
+  for (unsigned argument : others)
+    add(HostStage::Finish, StepKind::Convert, OperandKind::Gradient, argument);
+}
+
+void ListSteps::runOnOperation() {
+  if (!getPrimal(getOperation()))
+    return;
+  look();
+  listForward();
+  listPreparations();
+  listLaunches();
+  listResults();
+}
