@@ -75,3 +75,48 @@ def test_what_waits(device):
     assert [line for line in lines if "waits" in line] == [
         "count          collatz_kernel_count (waits)"
     ]
+
+
+def test_linear_steps(device):
+    """Of a sum of contents, a linear step makes the sum of what it makes of each."""
+    x, w, b = (
+        random_tensor(*shape, device=device, dtype=torch.float64)
+        for shape in ((37, 50), (50,), (50,))
+    )
+    op = autodiff(normalization.layer_norm_kernel, normalization.layer_norm)
+    op(x, w, b).sum().backward()
+    ((_, _, execution), *_) = op.kernel._plans((), {})
+    backward = execution.used
+    steps = [step for stage in backward.stages for step in stage]
+    kinds = set()
+
+    def filled() -> host_steps.Registers:
+        shape = execution.facts.tensors[2].shape
+        upstream = {j: torch.randn(shape, device=device).double() for j in backward.cotangents}
+        registers = host_steps.Registers([None] * 99, (), upstream, None)
+        for step in steps:
+            if isinstance(step, host_steps.MakeGradient):
+                step.bind(backward)(registers)
+        for made in filter(torch.is_tensor, registers.tensors):
+            made.normal_()
+        return registers
+
+    def added(one, other) -> host_steps.Registers:
+        upstream = {j: one.upstream[j] + other.upstream[j] for j in one.upstream}
+        registers = host_steps.Registers([None] * 99, (), upstream, None)
+        pairs = zip(one.tensors, other.tensors, strict=True)
+        registers.tensors = [None if a is None else a + b for a, b in pairs]
+        return registers
+
+    for step in (step for step in steps if step.linear):
+        kinds.add(step.verb)
+        given = filled(), filled()
+        given += (added(*given),)
+        for registers in given:
+            step.bind(backward)(registers)
+        for of in ("tensors", "gradients"):
+            one, other, both = (getattr(registers, of) for registers in given)
+            for key in both if of == "gradients" else range(99):
+                if both[key] is not None:
+                    torch.testing.assert_close(both[key], one[key] + other[key])
+    assert kinds == {"lay out", "add up", "convert"}

@@ -850,7 +850,9 @@ def test_kernels_that_make_pointers(differentiable, device):
     @triton.jit
     def kernel(address, y_ptr):
         i = tl.arange(0, 16)
-        tl.store(y_ptr + i, tl.load(address.to(tl.pointer_type(tl.float32)) + i))
+        # An address may be a short integer.
+        x_ptr = address.to(tl.int64).to(tl.pointer_type(tl.float32))
+        tl.store(y_ptr + i, tl.load(x_ptr + i))
 
     launched, x = differentiable(kernel), torch.randn(16, device=device)
     y = torch.empty_like(x)
