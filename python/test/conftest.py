@@ -34,6 +34,8 @@ OBSERVER = looking.Observer()
 REPLAYER = replay.Replayer()
 NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
 COMMIT = levels.commit()
+# Where there is a GPU, of so many cases of the CPU device one runs: all do where there is none.
+CPU_CASES = 4
 _CASES = itertools.count()
 
 
@@ -47,9 +49,11 @@ def pytest_addoption(parser):
     )
     parser.addoption(
         "--device",
-        choices=["cpu", "cuda", "all"],
-        default="all",
-        help="the devices to test on; a machine without a GPU has no choice",
+        choices=["cpu", "cuda", "all", "chosen"],
+        default="chosen",
+        help="the devices to test on: where there is a GPU, by default all cases of the GPU, and "
+        "of those of the CPU one in four, at each commit other ones; a machine without a GPU has "
+        "no choice",
     )
 
     parser.addoption(
@@ -258,9 +262,13 @@ def pytest_unconfigure(config):
         notes.write(config.getoption("--note-launches"), worker)
 
 
-def _skip_unavailable(device, config):
-    if config.getoption("--device") not in (device, "all"):
-        pytest.skip(f"--device={config.getoption('--device')}")
+def _skip_unavailable(device, request):
+    chosen = request.config.getoption("--device")
+    if chosen not in (device, "all", "chosen"):
+        pytest.skip(f"--device={chosen}")
+    if chosen == "chosen" and device == "cpu" and torch.cuda.is_available():
+        if int(looking.digest((COMMIT, request.node.nodeid))[:8], 16) % CPU_CASES:
+            pytest.skip("of the CPU's cases, others run at this commit")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device on this machine")
 
@@ -268,7 +276,7 @@ def _skip_unavailable(device, config):
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request):
     """The device to test on. Where there is a GPU the CPU backend is chosen explicitly."""
-    _skip_unavailable(request.param, request.config)
+    _skip_unavailable(request.param, request)
     if request.param == "cuda" or not torch.cuda.is_available():
         yield request.param
         return
@@ -292,7 +300,7 @@ def operator_name():
 @pytest.fixture
 def cuda(request):
     """The GPU, for tests whose sizes only make sense there."""
-    _skip_unavailable("cuda", request.config)
+    _skip_unavailable("cuda", request)
     return "cuda"
 
 
