@@ -222,10 +222,9 @@ class Stand(Step):
     verb = "stand in for"
     kind = "rounded"
 
-    def is_needed(self, of) -> bool:
-        return self.index not in of.tallied
-
     def bind(self, of):
+        if self.index in of.tallied:
+            return None
         place, device = of.place("rounded", self.index), of.device
         dtype = of.facts.tensors[self.index].dtype
         return _making(place, lambda _: torch.empty(1, dtype=dtype, device=device))
