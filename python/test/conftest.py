@@ -52,8 +52,8 @@ def pytest_addoption(parser):
         choices=["cpu", "cuda", "all", "chosen"],
         default="chosen",
         help="the devices to test on: where there is a GPU, by default all cases of the GPU, and "
-        "of those of the CPU one in four, at each commit other ones; a machine without a GPU has "
-        "no choice",
+        "of those of the CPU one in four, at each commit other ones if git tells it; a test that "
+        "is named runs. A machine without a GPU has no choice",
     )
 
     parser.addoption(
@@ -266,7 +266,8 @@ def _skip_unavailable(device, request):
     chosen = request.config.getoption("--device")
     if chosen not in (device, "all", "chosen"):
         pytest.skip(f"--device={chosen}")
-    if chosen == "chosen" and device == "cpu" and torch.cuda.is_available():
+    is_named = any("::" in argument for argument in request.config.args)
+    if chosen == "chosen" and device == "cpu" and torch.cuda.is_available() and not is_named:
         if int(looking.digest((COMMIT, request.node.nodeid))[:8], 16) % CPU_CASES:
             pytest.skip("of the CPU's cases, others run at this commit")
     if device == "cuda" and not torch.cuda.is_available():

@@ -168,22 +168,21 @@ class Looker(Seen):
 
     def look(self, plans) -> list[str]:
         """Return what fails."""
+        from triton.backends.autodiff.cache import reads_disk
+
         asked = [plan.asked for _, plan, _ in plans]
         if not self.is_new(asked):
             return []
-        quick, thorough = (self._kept(subject) for subject in (asked, kind_of(plans)))
-        if not thorough.exists() and self.is_new(kind_of(plans)):
-            found, kept = list(failures(plans)), (quick, thorough)
-        elif not quick.exists():
-            found, kept = list(failures(plans, QUICK)), (quick,)
-        else:
+        is_first = self.is_new(kind_of(plans))
+        kept = self._kept((asked, is_first))
+        if reads_disk() and kept.exists():
             return []
+        found = list(failures(plans, None if is_first else QUICK))
         if not found:
             # A test may have made the cache one that cannot be written to.
             with contextlib.suppress(OSError):
-                quick.parent.mkdir(parents=True, exist_ok=True)
-                for file in kept:
-                    file.touch()
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.touch()
         return found
 
     def _kept(self, subject) -> Path:

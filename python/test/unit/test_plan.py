@@ -86,6 +86,7 @@ PLAN = {
     "forward": None,
     "backward": [KERNEL],
     "steps": [
+        {"stage": "forward", "kind": "copy", "about": [0]},
         {"stage": "forward", "kind": "launch_forward", "about": []},
         {"stage": "prepare", "kind": "lay_out", "about": [1]},
         {"stage": "prepare", "kind": "allocate", "about": [0]},
@@ -238,6 +239,22 @@ def test_launch(n, stride, programs, expected):
 def test_malformed_plans_are_refused(path, value):
     with pytest.raises(PlanError):
         load(changed(path, value))
+
+
+@pytest.mark.parametrize("number", range(len(PLAN["steps"])))
+def test_plans_without_a_step_are_refused(number):
+    """Or with one twice, or at another time: a launch would do less than it should, silently."""
+    steps = PLAN["steps"]
+    elsewhere = {**steps[number], "stage": "launch" if number == 6 else "finish"}
+    for changed_steps in (
+        steps[:number] + steps[number + 1 :],
+        [*steps, steps[number]],
+        [*steps[:number], elsewhere, *steps[number + 1 :]],
+        [*steps[:number], {**steps[number], "about": [7]}, *steps[number + 1 :]],
+        [*steps[:number], {**steps[number], "kind": "count"}, *steps[number + 1 :]],
+    ):
+        with pytest.raises(PlanError):
+            load(changed(["steps"], changed_steps))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "nul", '"plan"', "{}"])

@@ -15,16 +15,16 @@ _KINDS = {kind.verb.replace(" ", "_"): kind for kind in Step.__subclasses__()}
 
 
 class HostProgram(NamedTuple):
-    """The programs of a forward and a backward.
+    """The programs of a forward and a backward, by stage.
 
-    A forward ends with the launch that the user asks for. A backward makes memory and numbers,
-    launches kernels, and makes gradients of what these leave.
+    A forward ends with the launch that the user asks for. A backward makes memory and numbers
+    (`prepare`), launches kernels, and makes gradients of what these leave (`finish`).
     """
 
     forward: tuple[Step, ...]
-    preparations: tuple[Step, ...]
-    launches: tuple[Step, ...]
-    results: tuple[Step, ...]
+    prepare: tuple[Step, ...]
+    launch: tuple[Step, ...]
+    finish: tuple[Step, ...]
 
     @classmethod
     def of(cls, plan: Plan) -> HostProgram:
@@ -32,11 +32,6 @@ class HostProgram(NamedTuple):
         return cls(
             *(tuple(_KINDS[kind](*about) for kind, about in plan.steps[stage]) for stage in STAGES)
         )
-
-    @property
-    def backward(self) -> tuple[Step, ...]:
-        """All steps of the backward, in order."""
-        return (*self.preparations, *self.launches, *self.results)
 
 
 def described(steps, plan: Plan, names) -> str:

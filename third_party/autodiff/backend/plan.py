@@ -1,4 +1,4 @@
-"""The plan that the compiler returns: kernels, buffers, gradients and host checks, as data.
+"""The plan that the compiler returns: kernels, buffers, gradients, host steps and checks, as data.
 
 Everything that the runtime relies on is validated when a plan is loaded, so that a stale or damaged
 plan is an error here and not a wrong launch later. Argument indices count the TTIR function's
@@ -35,13 +35,11 @@ CONFINED = ("none", "sums", "all")
 INSIDE = ("proof", "mask", "check", "room")
 BUFFER_KINDS = ("saved", "tape", "handover", "tally")
 STAGES = ("forward", "prepare", "launch", "finish")
-# What the host does, and what that is about; a kernel of the backward is "backward".
-STEPS = {
-    **{"copy": "argument", "count": None, "evaluate": "size", "allocate": "buffer"},
-    **{"launch_forward": None, "lay_out": "cotangent", "stand_in_for": "rounded"},
-    **{"make": "gradient", "tally": "gradient", "launch": "backward", "round": "gradient"},
-    **{"add_up": "gradient", "convert": "gradient"},
-}
+# What the host does.
+STEPS = (
+    *("copy", "count", "evaluate", "allocate", "launch_forward", "lay_out", "stand_in_for"),
+    *("make", "tally", "launch", "round", "add_up", "convert"),
+)
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
     *bounds.OPERANDS,
@@ -395,12 +393,12 @@ class Plan:
             return True
         if self.forward is None or other.forward is None:
             return False
-        mine = {i for kind, i in self.forward.operands if kind == "buffer"}
-        theirs = {i for kind, i in other.forward.operands if kind == "buffer"}
+        buffers = {i for kind, i in self.forward.operands if kind == "buffer"}
+        sizes = {i for kind, i in self.forward.operands if kind == "size"}
         return (
             self.forward == other.forward
-            and mine == theirs
-            and all(self.buffers[i] == other.buffers[i] for i in mine)
+            and all(self.buffers[i] == other.buffers[i] for i in buffers)
+            and all(self.sizes[i] == other.sizes[i] for i in sizes)
         )
 
 
@@ -484,19 +482,57 @@ def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     )
 
 
-def _steps(data, counts: dict[str, int]) -> dict[str, tuple]:
-    """Return steps by stage; `counts` says how many of each there are that they may be about."""
+def _steps(data) -> dict[str, tuple]:
+    """Return the steps of each stage, as pairs of a kind and what it is about."""
     stages: dict[str, list] = {stage: [] for stage in STAGES}
     for step in data:
         stage = one_of(get(step, "stage", str), STAGES, "stage")
         kind = one_of(get(step, "kind", str), STEPS, "step")
-        subject, about = STEPS[kind], tuple(get(step, "about", list))
-        for number in about:
-            number_below(number, counts.get(subject, counts["argument"]), subject)
-        is_whole = subject is None or len(about) == 1 or (kind == "add_up" and about)
-        require(is_whole and (subject or not about), f"malformed step {step!r}")
-        stages[stage].append((kind, about))
+        stages[stage].append((kind, tuple(get(step, "about", list))))
     return {stage: tuple(steps) for stage, steps in stages.items()}
+
+
+def _require_all_steps(plan: Plan) -> None:
+    """Require that the host does all that the kernels need, and nothing twice."""
+    operands = {operand for kernel in plan.kernels for operand in kernel.operands}
+    saved = [n for n, buffer in enumerate(plan.buffers) if buffer.kind == "saved"]
+    own = [n for n, buffer in enumerate(plan.buffers) if buffer.kind != "saved"]
+    gradients = {g.argument: g for g in plan.gradients}
+    sums = [i for i, g in gradients.items() if g.partials is not None]
+    tallied = sorted(i for i, g in gradients.items() if g.tallied is not None)
+    overwritten = {i for i, g in gradients.items() if g.overwritten}
+    taken = () if plan.forward is None else plan.forward.operands
+    wanted = {
+        ("forward", "copy"): sorted(plan.reread()),
+        ("forward", "evaluate"): list(dict.fromkeys(n for kind, n in taken if kind == "size")),
+        ("forward", "allocate"): saved,
+        ("forward", "launch_forward"): [],
+        ("prepare", "lay_out"): sorted(plan.cotangents() | overwritten),
+        ("prepare", "evaluate"): [*range(len(plan.sizes))],
+        ("prepare", "allocate"): own,
+        ("prepare", "stand_in_for"): [i for i in gradients if ("rounded", i) in operands],
+        ("prepare", "make"): [*gradients],
+        ("launch", "tally"): tallied,
+        ("launch", "launch"): [*range(len(plan.backward))],
+        ("launch", "round"): tallied,
+        ("finish", "add_up"): sums,
+        ("finish", "convert"): [i for i in gradients if i not in sums],
+    }
+    for stage, steps in plan.steps.items():
+        found: dict[tuple, list[int]] = {}
+        for kind, about in steps:
+            require((stage, kind) in wanted or kind == "count", f"{kind!r} to {stage}")
+            require(kind != "count" or plan.counting is not None, "nobody counts")
+            found.setdefault((stage, kind), []).extend(about)
+        for (when, kind), numbers in wanted.items():
+            # In which order gradients are added up does not matter.
+            is_right = when != stage or sorted(found.get((when, kind), [])) == sorted(numbers)
+            require(is_right, f"steps to {kind!r} are about {found.get((when, kind))}")
+    (*_, last) = plan.steps["forward"] or [None]
+    launches = [kind for kind, _ in plan.steps["forward"]].count("launch_forward")
+    require(launches == 1 and last == ("launch_forward", ()), "the forward launches once, at last")
+    order = [about for kind, about in plan.steps["launch"] if kind == "launch"]
+    require(order == sorted(order), "backward kernels are launched in their order")
 
 
 def load(text: str) -> Plan:
@@ -586,9 +622,6 @@ def load(text: str) -> Plan:
     following = get(data, "next", list, [])
     is_lists = all(isinstance(entries, list) for entries in following)
     require(is_lists, f"malformed requests {following!r}")
-    backward = get(data, "backward", list)
-    counts = {"argument": len(arguments), "buffer": len(buffers), "size": len(sizes)}
-    counts["backward"] = len(backward)
     plan = Plan(
         kernel=get(data, "kernel", str),
         arguments=arguments,
@@ -599,9 +632,11 @@ def load(text: str) -> Plan:
         buffers=tuple(buffers),
         gradients=tuple(gradients),
         forward=forward,
-        backward=tuple(_kernel(k, arguments, buffers, gradients, sizes) for k in backward),
+        backward=tuple(
+            _kernel(k, arguments, buffers, gradients, sizes) for k in get(data, "backward", list)
+        ),
         report=get(data, "report", dict, {}),
-        steps=_steps(get(data, "steps", list), counts),
+        steps=_steps(get(data, "steps", list)),
         checks=tuple(_gradient_check(c, len(arguments)) for c in get(data, "checks", list, [])),
         sizes=sizes,
         counting=counting,
@@ -626,4 +661,5 @@ def load(text: str) -> Plan:
     for expr in plan.assumed:
         validate(expr, len(arguments), per_program=True)
     require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
+    _require_all_steps(plan)
     return plan

@@ -51,14 +51,18 @@ static SmallVector<unsigned> operandsOf(triton::FuncOp kernel,
   SmallVector<unsigned> found;
   for (unsigned place = 0; place < kernel.getNumArguments(); ++place) {
     auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
-    if (operand.getKind() == kind)
+    if (operand && operand.getKind() == kind)
       found.push_back(operand.getIndex());
   }
   return found;
 }
 
-/// Whether Triton rounds to this type as PyTorch does.
-static bool roundsAsPyTorch(Type type) {
+/// Whether Triton rounds to what a pointer points to as PyTorch does;
+/// partials.py has the same list.
+static bool roundsAsPyTorch(Type pointer) {
+  if (!isa<triton::PointerType>(pointer))
+    return false;
+  Type type = triton::getPointeeType(pointer);
   return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
 }
 
@@ -191,9 +195,7 @@ void ListSteps::listResults() {
       others.push_back(argument);
       continue;
     }
-    auto pointer =
-        cast<triton::PointerType>(primal.getArgument(argument).getType());
-    bool isAlike = roundsAsPyTorch(pointer.getPointeeType());
+    bool isAlike = roundsAsPyTorch(primal.getArgument(argument).getType());
     sums[{gradient.getPartials(), isAlike}].push_back(
         operandOf(OperandKind::Gradient, argument));
   }
@@ -207,6 +209,8 @@ void ListSteps::runOnOperation() {
   if (!getPrimal(getOperation()))
     return;
   look();
+  for (auto step : llvm::make_early_inc_range(plan.getItems<StepOp>()))
+    step.erase();
   listForward();
   listPreparations();
   listLaunches();
