@@ -60,8 +60,8 @@ class Step:
 
     A step that `waits` needs a result of the device, so that no CUDA graph can record it. One that
     is `linear` makes memory of memory, and is its own derivative: of a sum of contents it makes, up
-    to rounding, the sum of what it makes of each. In a `batch` of launches, memory has another axis,
-    and the grid of a kernel another digit; other steps are the same for all, and done once.
+    to rounding, the sum of what it makes of each. In a `batch` of launches, memory has one more
+    axis, and the grid of a kernel one more digit; other steps are the same for all, and done once.
     """
 
     verb: ClassVar[str]

@@ -197,8 +197,8 @@ SmallVector<Value> mlir::autodiff::emitLanesOfResults(Adjoint &adjoint,
   for (Value result : op->getResults())
     if (adjoint.get(result))
       lanes.push_back(adjoint.lanes.of(result));
-  bool areSame = llvm::all_equal(lanes) &&
-                 (lanes.size() < 2 || !isUnsure(lanes.front()));
+  bool areSame =
+      llvm::all_equal(lanes) && (lanes.size() < 2 || !isUnsure(lanes.front()));
   if (areSame || mutation::isMade("lanes:of results together"))
     return {};
   return llvm::map_to_vector(op->getResults(), [&](Value result) -> Value {
