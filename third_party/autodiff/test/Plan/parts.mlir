@@ -35,6 +35,9 @@
 // PLAIN-NEXT: autodiff.gradient <atomic 1 : f32 init = zero
 // PLAIN: autodiff.launch @layer_norm_fwd
 // PLAIN-NEXT: autodiff.launch @layer_norm_bwd{{$}}
+// PLAIN: autodiff.step launch launch @layer_norm_bwd{{$}}
+// PLAIN-NEXT: autodiff.step finish convert [#autodiff.operand<gradient 0>]
+// PLAIN-NEXT: autodiff.step finish convert [#autodiff.operand<gradient 1>]
 // PLAIN-NEXT: autodiff.next [#autodiff.next<atomic [0] fails = gradient of 0>, #autodiff.next<repeated [2] fails = output of 2>]
 // PLAIN-NEXT: autodiff.next [#autodiff.next<confine [0] fails = reach of 0>, #autodiff.next<confine [1] fails = reach of 1>]
 // PLAIN-NEXT: }

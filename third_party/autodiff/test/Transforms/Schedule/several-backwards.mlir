@@ -80,6 +80,9 @@ tt.func @weights(%px: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argumen
 // CHECK: autodiff.gradient <store 1 : f32 init = none checks [<bijective 1 {{.*}}>, <distinct 1
 // CHECK: autodiff.launch @first
 // CHECK-NEXT: autodiff.launch @second
+// CHECK: autodiff.step launch launch @first
+// CHECK-NEXT: autodiff.step launch launch @second
+// CHECK-NEXT: autodiff.step finish convert
 // CHECK-NEXT: autodiff.next [
 // CHECK-NEXT: autodiff.next [
 // CHECK-NEXT: autodiff.next [
