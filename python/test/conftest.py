@@ -177,8 +177,8 @@ def pytest_pyfunc_call(pyfuncitem):
 def _is_replayed(item) -> bool:
     """Whether a test's launches are carried out once more: nothing it needs has replaced parts."""
     each = item.config.getoption("--replay")
-    is_chosen = each and int(looking.digest(item.nodeid)[:8], 16) % each == 0
-    return bool(is_chosen) and "monkeypatch" not in item.fixturenames
+    is_chosen = each > 0 and looking.is_chosen(each, item.nodeid)
+    return is_chosen and "monkeypatch" not in item.fixturenames
 
 
 def _under_schedule(pyfuncitem):
@@ -268,7 +268,7 @@ def _skip_unavailable(device, request):
         pytest.skip(f"--device={chosen}")
     is_named = any("::" in argument for argument in request.config.args)
     if chosen == "chosen" and device == "cpu" and torch.cuda.is_available() and not is_named:
-        if int(looking.digest((COMMIT, request.node.nodeid))[:8], 16) % CPU_CASES:
+        if not looking.is_chosen(CPU_CASES, (COMMIT, request.node.nodeid)):
             pytest.skip("of the CPU's cases, others run at this commit")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device on this machine")

@@ -149,6 +149,11 @@ def digest(subject) -> str:
     return hashlib.sha256(repr(subject).encode()).hexdigest()
 
 
+def is_chosen(each: int, subject) -> bool:
+    """Whether this is the one of so many subjects that is chosen, the same in each process."""
+    return int(digest(subject)[:8], 16) % each == 0
+
+
 @functools.cache
 def _code() -> str:
     """Return a key of all code that ways to look depend on."""

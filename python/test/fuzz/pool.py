@@ -39,9 +39,9 @@ class Worker:
         self.close()
         # Programs of a grid run one after the other: results are the same each time.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRITON_AUTODIFF_CPU_THREADS": "1"}
-        # Launchers are compiled once for many programs.
         self.folder = tempfile.TemporaryDirectory()
         if not self.keeps:
+            # Launchers are compiled once for many programs.
             environment["TRITON_CACHE_DIR"] = self.folder.name
         if self.device == "cpu":
             environment["CUDA_VISIBLE_DEVICES"] = ""

@@ -10,7 +10,6 @@ out in other ways (`in_ways`), and LLVM's `level`. The one argument is a folder 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from unittest import mock
 
 import levels
+from looking import digest
 
 from .differences import Verdict
 from .generate import module, program_of
@@ -51,7 +51,7 @@ def subjects(requests: list[dict], folder: Path):
     passing = [passing_nan(program) for program in programs]
     text = module(programs + noisy + passing)
     # The name is in the TTIR, under which plans are kept: the same programs have the same one.
-    loaded = load(text, folder / f"{PROGRAMS}{hashlib.sha256(text.encode()).hexdigest()[:16]}.py")
+    loaded = load(text, folder / f"{PROGRAMS}{digest(text)[:16]}.py")
 
     def functions(name: str):
         return getattr(loaded, name), getattr(loaded, f"{name}_stub")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .host_steps import Step
-from .plan import STAGES, Plan
+from .plan import Plan
+from .planned_steps import STAGES
 
 _KINDS = {kind.verb.replace(" ", "_"): kind for kind in Step.__subclasses__()}
 

@@ -223,6 +223,7 @@ class Stand(Step):
     kind = "rounded"
 
     def bind(self, of):
+        # A module decides at each launch whether additions are counted, so it has this in any case.
         if self.index in of.tallied:
             return None
         place, device = of.place("rounded", self.index), of.device

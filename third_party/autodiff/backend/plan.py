@@ -21,6 +21,7 @@ from .expr import evaluate, used_arguments, used_counters, validate
 from .fields import get, number_below, one_of, require
 from .launches import Launch
 from .memory import Span, extent
+from .planned_steps import require_all, steps_of
 from .races import Store
 from .spaces import Space, union
 
@@ -34,12 +35,6 @@ CONFINED = ("none", "sums", "all")
 # What keeps a write inside of the memory for it.
 INSIDE = ("proof", "mask", "check", "room")
 BUFFER_KINDS = ("saved", "tape", "handover", "tally")
-STAGES = ("forward", "prepare", "launch", "finish")
-# What the host does.
-STEPS = (
-    *("copy", "count", "evaluate", "allocate", "launch_forward", "lay_out", "stand_in_for"),
-    *("make", "tally", "launch", "round", "add_up", "convert"),
-)
 OPERAND_KINDS = (
     *("argument", "cotangent", "gradient", "rounded", "buffer", "size", "counters"),
     *bounds.OPERANDS,
@@ -482,59 +477,6 @@ def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     )
 
 
-def _steps(data) -> dict[str, tuple]:
-    """Return the steps of each stage, as pairs of a kind and what it is about."""
-    stages: dict[str, list] = {stage: [] for stage in STAGES}
-    for step in data:
-        stage = one_of(get(step, "stage", str), STAGES, "stage")
-        kind = one_of(get(step, "kind", str), STEPS, "step")
-        stages[stage].append((kind, tuple(get(step, "about", list))))
-    return {stage: tuple(steps) for stage, steps in stages.items()}
-
-
-def _require_all_steps(plan: Plan) -> None:
-    """Require that the host does all that the kernels need, and nothing twice."""
-    operands = {operand for kernel in plan.kernels for operand in kernel.operands}
-    saved = [n for n, buffer in enumerate(plan.buffers) if buffer.kind == "saved"]
-    own = [n for n, buffer in enumerate(plan.buffers) if buffer.kind != "saved"]
-    gradients = {g.argument: g for g in plan.gradients}
-    sums = [i for i, g in gradients.items() if g.partials is not None]
-    tallied = sorted(i for i, g in gradients.items() if g.tallied is not None)
-    overwritten = {i for i, g in gradients.items() if g.overwritten}
-    taken = () if plan.forward is None else plan.forward.operands
-    wanted = {
-        ("forward", "copy"): sorted(plan.reread()),
-        ("forward", "evaluate"): list(dict.fromkeys(n for kind, n in taken if kind == "size")),
-        ("forward", "allocate"): saved,
-        ("forward", "launch_forward"): [],
-        ("prepare", "lay_out"): sorted(plan.cotangents() | overwritten),
-        ("prepare", "evaluate"): [*range(len(plan.sizes))],
-        ("prepare", "allocate"): own,
-        ("prepare", "stand_in_for"): [i for i in gradients if ("rounded", i) in operands],
-        ("prepare", "make"): [*gradients],
-        ("launch", "tally"): tallied,
-        ("launch", "launch"): [*range(len(plan.backward))],
-        ("launch", "round"): tallied,
-        ("finish", "add_up"): sums,
-        ("finish", "convert"): [i for i in gradients if i not in sums],
-    }
-    for stage, steps in plan.steps.items():
-        found: dict[tuple, list[int]] = {}
-        for kind, about in steps:
-            require((stage, kind) in wanted or kind == "count", f"{kind!r} to {stage}")
-            require(kind != "count" or plan.counting is not None, "nobody counts")
-            found.setdefault((stage, kind), []).extend(about)
-        for (when, kind), numbers in wanted.items():
-            # In which order gradients are added up does not matter.
-            is_right = when != stage or sorted(found.get((when, kind), [])) == sorted(numbers)
-            require(is_right, f"steps to {kind!r} are about {found.get((when, kind))}")
-    (*_, last) = plan.steps["forward"] or [None]
-    launches = [kind for kind, _ in plan.steps["forward"]].count("launch_forward")
-    require(launches == 1 and last == ("launch_forward", ()), "the forward launches once, at last")
-    order = [about for kind, about in plan.steps["launch"] if kind == "launch"]
-    require(order == sorted(order), "backward kernels are launched in their order")
-
-
 def load(text: str) -> Plan:
     """Parse and validate the JSON form of a plan; raises `PlanError` when malformed."""
     try:
@@ -636,7 +578,7 @@ def load(text: str) -> Plan:
             _kernel(k, arguments, buffers, gradients, sizes) for k in get(data, "backward", list)
         ),
         report=get(data, "report", dict, {}),
-        steps=_steps(get(data, "steps", list)),
+        steps=steps_of(get(data, "steps", list)),
         checks=tuple(_gradient_check(c, len(arguments)) for c in get(data, "checks", list, [])),
         sizes=sizes,
         counting=counting,
@@ -661,5 +603,5 @@ def load(text: str) -> Plan:
     for expr in plan.assumed:
         validate(expr, len(arguments), per_program=True)
     require(counting is not None or not plan.counters(), "sizes refer to what nobody counts")
-    _require_all_steps(plan)
+    require_all(plan)
     return plan

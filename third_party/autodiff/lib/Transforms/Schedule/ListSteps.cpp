@@ -3,7 +3,6 @@
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include <set>
 
 namespace mlir::autodiff {
@@ -33,7 +32,7 @@ private:
   void add(HostStage stage, StepKind kind, OperandKind of, unsigned index) {
     add(stage, kind, {}, operandOf(of, index));
   }
-  void count(HostStage stage, ArrayRef<ExprAttr> numbers);
+  void evaluateAndAllocate(HostStage stage, ArrayRef<HostSizeOp> sizes);
 
   PlanOp plan;
   triton::FuncOp primal, forward, counting;
@@ -45,15 +44,14 @@ private:
 };
 } // namespace
 
-/// The operands of a kernel of this kind, in order.
-static SmallVector<unsigned> operandsOf(triton::FuncOp kernel,
-                                        OperandKind kind) {
-  SmallVector<unsigned> found;
-  for (unsigned place = 0; place < kernel.getNumArguments(); ++place) {
-    auto operand = kernel.getArgAttrOfType<OperandAttr>(place, kOperandAttr);
-    if (operand && operand.getKind() == kind)
-      found.push_back(operand.getIndex());
-  }
+/// The operands of a kernel of this kind.
+static std::set<unsigned> operandsOf(triton::FuncOp kernel, OperandKind kind) {
+  llvm::DenseSet<OperandAttr> operands;
+  collectOperands(kernel, operands);
+  std::set<unsigned> found;
+  for (OperandAttr operand : operands)
+    if (operand.getKind() == kind)
+      found.insert(operand.getIndex());
   return found;
 }
 
@@ -84,13 +82,11 @@ void ListSteps::look() {
     if (role == "count")
       counting = kernel;
     if (role == "tally")
-      for (unsigned argument : operandsOf(kernel, OperandKind::Gradient))
-        tallied.insert(argument);
+      tallied.merge(operandsOf(kernel, OperandKind::Gradient));
     if (role != "backward")
       continue;
     backwards.push_back(kernel);
-    for (unsigned argument : operandsOf(kernel, OperandKind::Cotangent))
-      cotangents.insert(argument);
+    cotangents.merge(operandsOf(kernel, OperandKind::Cotangent));
   }
   // What is only overwritten keeps the upstream gradient of elements that a
   // launch leaves out.
@@ -111,36 +107,41 @@ void ListSteps::add(HostStage stage, StepKind kind, triton::FuncOp kernel,
   plan.add<StepOp>(stage, kind, name, list);
 }
 
-/// Counts trips of loops, if one of some numbers depends on them.
-void ListSteps::count(HostStage stage, ArrayRef<ExprAttr> numbers) {
+/// Computes sizes, and makes the buffers of a stage: those that a forward
+/// saves, or all others. If a number depends on trips of loops, they are
+/// counted first.
+void ListSteps::evaluateAndAllocate(HostStage stage,
+                                    ArrayRef<HostSizeOp> sizes) {
+  SmallVector<BufferOp> buffers;
   llvm::DenseSet<int64_t> counters;
-  for (ExprAttr number : numbers)
-    number.collectCounters(counters);
+  for (auto item : plan.getItems<BufferOp>()) {
+    bool isSaved = item.getBuffer().getKind() == BufferKind::Saved;
+    if (isSaved != (stage == HostStage::Forward))
+      continue;
+    buffers.push_back(item);
+    item.getBuffer().getSize().collectCounters(counters);
+  }
+  for (HostSizeOp item : sizes)
+    item.getValue().collectCounters(counters);
   if (!counters.empty())
     add(stage, StepKind::Count, counting);
+  for (HostSizeOp item : sizes)
+    add(stage, StepKind::Evaluate, OperandKind::Size, item.getNumber());
+  for (BufferOp item : buffers)
+    add(stage, StepKind::Allocate, OperandKind::Buffer, item.getNumber());
 }
 
 void ListSteps::listForward() {
   for (unsigned argument : reread)
     add(HostStage::Forward, StepKind::Copy, OperandKind::Argument, argument);
-  SmallVector<ExprAttr> numbers;
-  llvm::SetVector<unsigned> sizes;
-  for (auto item : plan.getItems<BufferOp>())
-    if (item.getBuffer().getKind() == BufferKind::Saved)
-      numbers.push_back(item.getBuffer().getSize());
-  if (forward)
-    for (unsigned size : operandsOf(forward, OperandKind::Size))
-      sizes.insert(size);
-  for (auto item : plan.getItems<HostSizeOp>())
-    if (sizes.contains(item.getNumber()))
-      numbers.push_back(item.getValue());
-  count(HostStage::Forward, numbers);
-  for (unsigned size : sizes)
-    add(HostStage::Forward, StepKind::Evaluate, OperandKind::Size, size);
-  for (auto item : plan.getItems<BufferOp>())
-    if (item.getBuffer().getKind() == BufferKind::Saved)
-      add(HostStage::Forward, StepKind::Allocate, OperandKind::Buffer,
-          item.getNumber());
+  SmallVector<HostSizeOp> sizes;
+  if (forward) {
+    std::set<unsigned> taken = operandsOf(forward, OperandKind::Size);
+    for (auto item : plan.getItems<HostSizeOp>())
+      if (taken.count(item.getNumber()))
+        sizes.push_back(item);
+  }
+  evaluateAndAllocate(HostStage::Forward, sizes);
   add(HostStage::Forward, StepKind::LaunchForward, forward ? forward : primal);
 }
 
@@ -148,20 +149,8 @@ void ListSteps::listForward() {
 void ListSteps::listPreparations() {
   for (unsigned output : cotangents)
     add(HostStage::Prepare, StepKind::LayOut, OperandKind::Cotangent, output);
-  SmallVector<ExprAttr> numbers;
-  for (auto item : plan.getItems<BufferOp>())
-    if (item.getBuffer().getKind() != BufferKind::Saved)
-      numbers.push_back(item.getBuffer().getSize());
-  for (auto item : plan.getItems<HostSizeOp>())
-    numbers.push_back(item.getValue());
-  count(HostStage::Prepare, numbers);
-  for (auto item : plan.getItems<HostSizeOp>())
-    add(HostStage::Prepare, StepKind::Evaluate, OperandKind::Size,
-        item.getNumber());
-  for (auto item : plan.getItems<BufferOp>())
-    if (item.getBuffer().getKind() != BufferKind::Saved)
-      add(HostStage::Prepare, StepKind::Allocate, OperandKind::Buffer,
-          item.getNumber());
+  evaluateAndAllocate(HostStage::Prepare,
+                      llvm::to_vector(plan.getItems<HostSizeOp>()));
   for (auto item : plan.getItems<GradientOp>()) {
     unsigned argument = item.getGradient().getArgument();
     if (taken.contains(operandOf(OperandKind::Rounded, argument)))
