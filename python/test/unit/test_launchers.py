@@ -1,5 +1,6 @@
 """Launchers that Triton has a C compiler build: they are built while their kernels compile."""
 
+import sysconfig
 import threading
 import types
 
@@ -11,7 +12,7 @@ from triton.backends.autodiff.executable import Executable
 from triton.backends.autodiff.launchers import built_meanwhile, source_of
 from triton.backends.autodiff.plan import Kernel
 from triton.backends.nvidia import driver as nvidia
-from triton.runtime import jit
+from triton.runtime import build, jit
 
 _TIMEOUT = 60  # seconds, which only a failing test waits
 TTIR = """
@@ -157,3 +158,25 @@ def test_of_sums(code, monkeypatch):
     nvidia.CudaLauncher(kernel.src, kernel.metadata)
     ahead, needed = code
     assert ahead == needed
+
+
+_MODULE = """
+#include <Python.h>
+static PyObject *number(PyObject *self, PyObject *args) { return PyLong_FromLong(%d); }
+static PyMethodDef methods[] = {{"launch", number, METH_VARARGS, ""}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "__triton_launcher", NULL, -1, methods};
+PyMODINIT_FUNC PyInit___triton_launcher(void) { return PyModule_Create(&definition); }
+"""
+
+
+def test_launchers_of_one_name():
+    """Each is its own, also when its file is loaded again: Triton takes their function later."""
+    include = [sysconfig.get_paths()["include"]]
+
+    def load(number):
+        return build.compile_module_from_src(
+            _MODULE % number, "__triton_launcher", include_dirs=include
+        )
+
+    for _ in range(3):
+        assert [module.launch() for module in [load(1), load(2), load(3)]] == [1, 2, 3]

@@ -3,16 +3,44 @@
 Before 3.7, Triton writes a launcher in C for each signature of a kernel, and waits for the C
 compiler when a compiled kernel is loaded. That takes as long as compiling the kernel. The launcher
 only depends on the signature, and Triton caches it. So it is built here in the meantime.
+
+All these launchers are modules with one name. Where Python loads a file of that name again, it
+returns the module of `sys.modules`, and puts the file's functions into it (`import_find_extension`
+of CPython). So the launcher of one signature can turn into that of another before Triton has taken
+its function, if two threads load kernels at a time. The wrong launcher reads arguments wrongly.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
+import types
 
 from triton._C.libtriton import ir
 from triton.compiler.compiler import IRSource, make_backend
+from triton.runtime import build as triton_build
 from triton.runtime.driver import driver
+
+
+_loading = threading.Lock()
+
+
+def _apart(load):
+    """Return Triton's `load`, with a module of its own for each file."""
+
+    @functools.wraps(load)
+    def loaded(name: str, path: str) -> types.ModuleType:
+        own = types.ModuleType(name)
+        with _loading:
+            vars(own).update(vars(load(name, path)))
+        return own
+
+    return loaded
+
+
+# In Triton itself: launchers that others load at the same time are wrong as well.
+triton_build._load_module_from_path = _apart(triton_build._load_module_from_path)
 
 
 class _Metadata:
