@@ -23,6 +23,8 @@ from . import (
     waiting,
 )
 from .errors import AutodiffError
+from .library import native
+from .target import parse_target
 
 TARGETS = "cuda:90, hip:gfx942, cpu"
 KERNEL = "a kernel as Triton prints it, *.ttir, or a request that was recorded, *.json"
@@ -103,12 +105,11 @@ def _explain(options) -> int:
     """Print what `explain()` says of a kernel that is not launched."""
     from .cache import plan_for
     from .explain import backward_text, report
-    from .library import native
 
     asked = recording.read_one(Path(options.file))
     # Errors in the file name the file; a plan would only name a text in Triton's cache.
     native().run_pipeline(asked.ttir, "", options.file)
-    request = stored_plans.request_on(asked, corpus.parse_target(options.target))
+    request = stored_plans.request_on(asked, parse_target(options.target))
     plan = plan_for(asked.ttir, request, asked.name)
     names = corpus.argument_names(asked.ttir, plan.kernel, len(plan.arguments))
     plans = [(SimpleNamespace(spec=SimpleNamespace(names=names)), plan, None)]

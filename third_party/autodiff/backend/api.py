@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
-from . import plain_launches, results, runtime
+from . import graph_stubs, naming, plain_launches, results, runtime
 from .addresses import makes_pointers, refuse_addresses
 from .blame import blame, named_values, refuse_null, refuse_tangents
 from .eager_flops import is_counting
@@ -23,11 +23,9 @@ from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .explain import backward_text, report
 from .graph_launch import record
-from .graph_stubs import teach_dynamo
 from .known import Known
 from .options import DEFAULT, Options
 from .order import Outermost
-from .pickling import reduce_kernel, reduce_op
 from .source import backward_source
 from .specialize import Resolver
 from .state import KernelState
@@ -98,6 +96,12 @@ class DifferentiableKernel(Differentiable):
         part._launches, part._keeps_all = self._launches, self._keeps_all
         return part
 
+    def _previewed(self, note=None) -> Preview:
+        """Return the kernel for a preview; `note(launch, execution)` is told of each launch."""
+        part = self._part(Preview, self._kernel)
+        part._note = note
+        return part
+
     def __repr__(self):
         return f"differentiable({self._kernel!r})"
 
@@ -108,7 +112,7 @@ class DifferentiableKernel(Differentiable):
         return self
 
     def __reduce__(self):
-        return reduce_kernel(self)
+        return naming.reduce_kernel(self)
 
     def __getitem__(self, grid) -> Callable[..., Any]:
         return functools.partial(self._launch, grid)
@@ -334,9 +338,7 @@ class DifferentiableKernel(Differentiable):
         They are those that `backward_source` prints, by name and in the order in which they run:
         for `triton.autotune`, `triton.compile`, or launches of your own (docs/python.md).
         """
-        from .printed_kernels import backward_kernels
-
-        return backward_kernels(self._plans(args, kwargs))
+        return _exporting()[0](self._plans(args, kwargs))
 
     def export(self, path, *args, **kwargs) -> Path:
         """Write the last launch, or one with `args` and `grid=`, as a module of its own.
@@ -346,9 +348,7 @@ class DifferentiableKernel(Differentiable):
 
         Raises an `AutodiffError` for what a module cannot do, before anything is written.
         """
-        from .export import export
-
-        return export(path, self._plans(args, kwargs))
+        return _exporting()[1](path, self._plans(args, kwargs))
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last launch is computed, and why.
@@ -382,11 +382,15 @@ class Preview(DifferentiableKernel):
     def _take(self, launch):
         execution = runtime.prepare(launch, self._resolver.options)
         self._remember(launch.kernel, execution, launch.function)
+        if self._note is not None:
+            self._note(launch, execution)
         if execution is not None and self._written is not None:
             leaves = execution.state.spec.flatten(launch.values)
             for output in execution.position:
                 self._note_written(leaves[output])
 
+    # Who is told of launches.
+    _note: Callable | None = None
     # The tensors that launches have written during a preview; None if no other launch uses them.
     _written: list[Tensor] | None = None
 
@@ -476,14 +480,14 @@ class Op(Outermost):
         return Op(self.kernel._kernel, stub, self._idx_upstream, post_process, options)
 
     def __reduce__(self):
-        return reduce_op(self, self._idx_upstream, self._post_process)
+        return naming.reduce_op(self, self._idx_upstream, self._post_process)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self, WarmupKernel(self.kernel)))
 
     def _traced(self, *args, **kwargs) -> Any:
         """Run the stub where Dynamo traces."""
-        teach_dynamo()
+        graph_stubs.teach_dynamo()
         if self._post_process is not None:
             return self._call_outside(*args, **kwargs)
         return self.stub(self.kernel, *args, **kwargs)
@@ -539,14 +543,14 @@ class Op(Outermost):
                     f"{spec.name!r}, which stores to {', '.join(names)}"
                 )
 
-    def preview(self, args, kwargs, kind=Preview):
+    def preview(self, args, kwargs, note=None):
         """Return `(state, plan, execution)` for each launch of a call, without running it.
 
-        Without arguments: for those of the last call.
+        Without arguments: for those of the last call. Of each launch, `note` is told.
         """
         if args or kwargs:
             self.kernel._launches.clear()
-            kernel = self.kernel._part(kind, self.kernel._kernel)
+            kernel = self.kernel._previewed(note)
             kernel._written = []
             try:
                 results.call(self.stub, kernel, args, kwargs)
@@ -571,9 +575,7 @@ class Op(Outermost):
 
         See `DifferentiableKernel.backward_kernels`.
         """
-        from .printed_kernels import backward_kernels
-
-        return backward_kernels(self.preview(args, kwargs))
+        return _exporting()[0](self.preview(args, kwargs))
 
     def export(self, path, *args, **kwargs) -> Path:
         """Write the operation, as the last call (or one with `args`) was, as a module of its own.
@@ -581,9 +583,7 @@ class Op(Outermost):
         It has a function of the stub's name, and imports torch and triton, not this package. See
         `DifferentiableKernel.export`.
         """
-        from .export import export
-
-        return export(path, self.preview(args, kwargs), self.stub)
+        return _exporting()[1](path, self.preview(args, kwargs), self.stub)
 
     def register(self, name: str, schema: str | None = None, shard=None, example=None):
         """Make it an operator of PyTorch, `torch.ops.NAMESPACE.NAME`, and return that.
@@ -614,6 +614,13 @@ class Op(Outermost):
         With `verbose=True`, also every schedule that the compiler tried, and what stood in its way.
         """
         return report(self.preview(args, kwargs), verbose)
+
+
+def _exporting():
+    """Return what makes kernels and modules of plans: few programs ask for that."""
+    from . import export, printed_kernels
+
+    return printed_kernels.backward_kernels, export.export
 
 
 def _given(tape_limit, deterministic, backward, autotune) -> dict:
@@ -740,3 +747,7 @@ def autodiff(
                 f"{name}={value!r}: the kernel has {count} parameters, 0 to {count - 1}"
             )
     return op
+
+
+naming.surface = naming.Surface(DifferentiableKernel, Op, Options)
+graph_stubs.runs_stubs.add(Op._traced.__code__)

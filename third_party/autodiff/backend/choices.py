@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 
-from .corpus import kernels_of, parse_target
+from .corpus import kernels_of
 from .errors import AutodiffError
+from .target import name_of, parse_target
 
 BASE = "cuda:90"
 _PRODUCT = re.compile(r"tt\.dot .* : (.*?)(?: loc|$)", re.MULTILINE)
@@ -47,8 +48,6 @@ def _plan(stored, target: str) -> dict | None:
 
 def table(corpus) -> str:
     """Return the table for stored plans, in Markdown."""
-    from .target import name_of
-
     corpus = list(corpus)
     targets = [t for t in (corpus[0].answers if corpus else ()) if t != BASE]
     if not corpus or BASE not in corpus[0].answers or not targets:

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
-import re
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-if TYPE_CHECKING:
-    from .cpu_options import CPUOptions
+from .cpu import TARGET
+from .library import native
 
-TARGET = "cpu"
+if TYPE_CHECKING:
+    from .cpu.options import CPUOptions
 
 
 @functools.lru_cache
 def sources_hash() -> str:
     """Return a hash of this package's Python files, which Triton's hash of backends lacks."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -59,8 +58,6 @@ class CPUBackend(BaseBackend):
         return target.backend == TARGET
 
     def hash(self) -> str:
-        from .library import native
-
         return f"{TARGET}-{self.target.arch}-{native().version()}-{sources_hash()}"
 
     def get_target_name(self, options) -> str:
@@ -68,7 +65,7 @@ class CPUBackend(BaseBackend):
 
     def parse_options(self, opts: dict) -> CPUOptions:
         # Making the class takes half as long as all that Triton imports of this package.
-        from .cpu_options import CPUOptions, default_level
+        from .cpu.options import CPUOptions, default_level
 
         known = CPUOptions.__dataclass_fields__
         args = {name: opts[name] for name in known if opts.get(name) is not None}
@@ -115,23 +112,14 @@ class CPUBackend(BaseBackend):
     @staticmethod
     def make_object(module, metadata, options) -> bytes:
         """Compile TTIR for this machine."""
-        from . import cpu_objects
-        from .effects import refuse_results
-        from .waiting import work
+        from .cpu.objects import object_of
 
         text = str(module)
         # TTIR that was given as text has not been through make_ttir.
         if "tt.make_tensor_ptr" in text:
             _run_passes(module, "make_object", _add_pointer_rewriting)
             text = str(module)
-        refuse_results(text)
-        choices = {"opt_level": options.opt_level}
-        kernels = re.findall(r"tt\.func public @(\w+)", text)
-        with work(f"compiling kernel {', '.join(map(repr, kernels))} for the CPU"):
-            code, description = cpu_objects.compiled(module, text, json.dumps(choices))
-        metadata["name"] = json.loads(description)["symbol"]
-        metadata["shared"] = 0
-        return code
+        return object_of(module, text, metadata, options)
 
     def add_stages(self, stages: dict, options, language=None) -> None:
         stages["ttir"] = lambda module, metadata: self.make_ttir(module, metadata, options)

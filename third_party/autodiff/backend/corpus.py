@@ -18,17 +18,17 @@ import re
 import tempfile
 import time
 
+from .library import native
 from .processes import End, run_each
+from .recording import REQUEST, files, read_one
+from .stored_plans import request_on
+from .target import beyond_memory, described, other_form, parse_target
 
 STEPS = ("parsed", "round-tripped", "forward", "differentiated", "accepted")
-
-REQUEST = {"wanted": None, "cotangents": None, "atomic": [], "save": True, "reload": True}
 
 
 def request_for(target):
     """Return the request for all gradients of a kernel on a device."""
-    from .target import described
-
     return json.dumps({**REQUEST, **described(target)})
 
 
@@ -82,24 +82,6 @@ class Row:
             "gradients": self.gradients,
             "seconds": round(self.seconds, 2),
         }
-
-
-def parse_target(text):
-    """`cuda:90`, `hip:gfx942` or `cpu:x86_64` as Triton's GPUTarget."""
-    import platform
-
-    from triton.backends.compiler import GPUTarget
-
-    from .errors import ArgumentError
-
-    backend, _, arch = text.partition(":")
-    if backend == "cuda" and (arch or "90").isdecimal():
-        return GPUTarget("cuda", int(arch or 90), 32)
-    if backend == "hip":
-        return GPUTarget("hip", arch or "gfx942", 64)
-    if backend == "cpu":
-        return GPUTarget("cpu", arch or platform.machine(), 1)
-    raise ArgumentError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
 
 
 def argument_names(text, kernel, count):
@@ -178,8 +160,8 @@ def why_not_compiled(text, target, assemble=True, options=None):
 
     The options are a plan's.
     """
+    # Which imports PyTorch; most of what is here does without.
     from .executable import own_options
-    from .target import beyond_memory, other_form
 
     usual = {"num_warps": 4, "warp_size": target.warp_size}
     options = own_options(usual, dict(options or {}), {})
@@ -216,15 +198,12 @@ def first_line(error):
 
 def examine(path, target, steps, report, assemble=True):
     """Take one file as far as it gets, calling `report(step, reason)` after each step."""
-    from . import _native, recording
-    from .stored_plans import request_on
-
-    asked = recording.read_one(pathlib.Path(path))
+    asked = read_one(pathlib.Path(path))
     text = asked.ttir
     state = {}
 
     def parse():
-        state["printed"] = _native.run_pipeline(text, "", str(path))
+        state["printed"] = native().run_pipeline(text, "", str(path))
         return ""
 
     def round_trip():
@@ -235,7 +214,7 @@ def examine(path, target, steps, report, assemble=True):
 
     def differentiate():
         request = json.dumps(request_on(asked, target))
-        plan = json.loads(_native.differentiate(text, request, str(path)))
+        plan = json.loads(native().differentiate(text, request, str(path)))
         state["kernels"] = kernels_of(plan)
         gradients = sum(gradient.get("returned", True) for gradient in plan["gradients"])
         report("counts", (len(state["kernels"]), gradients))
@@ -295,8 +274,6 @@ def run_corpus(
 
     Without `assemble`, the target's assembler is left out.
     """
-    from .recording import files
-
     folder = pathlib.Path(folder)
     paths = files(folder)
     parse_target(target)

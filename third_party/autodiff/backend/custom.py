@@ -17,9 +17,9 @@ import triton.language as tl
 
 from .errors import AutodiffError
 from .interpreted import is_jit
-from .specialize import CUSTOM_MARKER
 from .stand_ins import parameters_of, stand_in
 from .tracing import (
+    CUSTOM_MARKER,
     call_declared,
     checked_gradients,
     cotangent_type,

@@ -11,6 +11,10 @@ import time
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from .errors import AutodiffError
+from .grid import checked_grid
+from .library import native
+
 # Triton keeps compiled kernels by device; CUDA's numbers start at 0.
 DEVICE = -1
 
@@ -39,9 +43,6 @@ class CPUUtils:
 
     def load_binary(self, name, binary, shared, device):
         """Return module, function, number of registers, of spills, and the most threads."""
-        from .errors import AutodiffError
-        from .library import native
-
         try:
             kernel = native().load_cpu(binary, name)
         except AutodiffError as error:
@@ -99,8 +100,6 @@ class CPULauncher:
 
     def __init__(self, src, metadata):
         self.signature = tuple(src.signature.values())
-        from .grid import checked_grid
-
         self.grid = functools.partial(checked_grid, kernel=metadata.name, backend="cpu")
         leaves = [kind for kind in self.signature]
         self.is_flat = not any(

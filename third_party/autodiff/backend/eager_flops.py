@@ -12,6 +12,7 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from .errors import AutodiffError
+from .flops import of_backward, of_launch
 
 
 def is_counting() -> bool:
@@ -29,16 +30,12 @@ def _counters() -> list:
 
 def count_launch(state, grid, leaves) -> None:
     """Count the operations of a launch of the user's kernel."""
-    from .flops import of_launch
-
     spec = state.spec
     _add(spec.name, lambda: of_launch(spec, grid, leaves))
 
 
 def count_backward(backward, leaves) -> None:
     """Count the operations of a backward, for a launch with these arguments."""
-    from .flops import of_backward
-
     _add(f"{backward.spec.name}_backward", lambda: of_backward(backward, leaves))
 
 

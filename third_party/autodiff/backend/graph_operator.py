@@ -35,6 +35,7 @@ from .graph_kept import Held, Runs, faked, gradients, keep
 from .graph_kernels import InlinedForward, InlinedLaunch, refuse_long
 from .graph_stores import refuse_around, stay_inside
 from .library import native
+from .operator_flops import count
 from .memory import extent
 from .runtime import recording_history
 from .spaces import are_inside, touched
@@ -210,8 +211,6 @@ class LaunchOperator:
         """Tell PyTorch's counter the number of operations of the operators."""
         from torch.utils.flop_counter import register_flop_formula
 
-        from .flops import count
-
         def formula(operator):
             return register_flop_formula(operator.overloadpacket, get_raw=True)
 
@@ -230,10 +229,10 @@ class LaunchOperator:
             forward = 0 if kept else count(self, (tensors, *numbers), {})
             return forward + count(self, (tensors, *numbers), {}, wanted)
 
-    def preview(self, args, kwargs, kind) -> None:
-        """Preview a launch with a `kind` of kernel, without running it."""
+    def preview(self, args, kwargs, note) -> None:
+        """Preview a launch without running it; `note` is told of it."""
         tensors, ints, floats, grids = args
-        kernel = self.kernel._part(kind, self.kernel._kernel)
+        kernel = self.kernel._previewed(note)
         kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
 
     def values(self, tensors, ints, floats) -> list:

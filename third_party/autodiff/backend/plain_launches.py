@@ -25,6 +25,7 @@ from .library import native
 from .memory import extent, meet
 from .overwritten import MOST_WRITES, note_write, writes
 from .specialize import leaves_of, step
+from .state import KernelState
 from .target import described
 from .tracers import AUTOGRAD
 
@@ -208,8 +209,6 @@ def _has_history(tensor) -> bool:
 
 def _depend(kernel, sources) -> bool:
     """Whether floats that a kernel stores have a gradient by what it loads from some arguments."""
-    from .state import KernelState
-
     try:
         state = KernelState.of(kernel, kernel.src.fn)
         wanted = tuple(pointer.number for pointer in sources)

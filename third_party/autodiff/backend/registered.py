@@ -23,11 +23,13 @@ from .blame import refuse_transforms
 from .cached_graphs import distinguish
 from .errors import AutodiffError, KernelTypeError
 from .graph_backward import each_layout, room
+from .operator_flops import register_formulas
 from .histories import Histories, History, placeholders
 from .places import named
 from .registered_node import Call, node
 from .stubs import innermost
 from .tensors import flattened, tensors_in
+from .traced_histories import without_history
 from .tracers import is_traced, outside_of_dynamo
 
 Tensor = torch.Tensor
@@ -159,8 +161,6 @@ class _Operator:
             library.impl(short, outside_of_dynamo(self._recorded), key)
         packets = [getattr(torch.ops, space)]
         packets = [getattr(packets[0], short + of) for of in ("", "_forward", "_backward")]
-        from .flops import register_formulas
-
         register_formulas(self._op, self._histories, *packets)
         # PyTorch merges equal calls in a graph, except of what draws random numbers by this list.
         compile_utils.rand_ops += packets[:2]
@@ -197,8 +197,6 @@ class _Operator:
 
     def without_history(self, wanted, args, kwargs) -> list[int]:
         """Return the results that have no history in a graph, by number."""
-        from .traced_histories import without_history
-
         return without_history(self._op, wanted, args, kwargs)
 
     def gradient(self, *given) -> list[Tensor]:

@@ -27,6 +27,7 @@ from .omitted import warn_of_omitted
 from .options import DEFAULT
 from .reordered import warn_of_reordered
 from .tensor_likes import tensor_of
+from .tracing import CUSTOM_MARKER, STOP_MARKER, trace_for_derivative
 from .uniform_operands import warn_of_uniform_operands
 from .wrappers import catch, chain, is_plain, passes_on, prepare, shared_by
 
@@ -237,9 +238,6 @@ class Resolver:
         return values
 
 
-# Markers that functions with a user-defined derivative leave in TTIR (custom.py).
-CUSTOM_MARKER = "autodiff.custom_vjp"
-STOP_MARKER = "autodiff.stop_gradient"
 _CUSTOM = re.compile(rf"@{re.escape(CUSTOM_MARKER)}\.(\w+)\.\d+")
 
 
@@ -282,8 +280,6 @@ class Specialization:
         warn_of_lost_sums(kernel, self.name)
         warn_of_uniform_operands(kernel, self.name)
         if CUSTOM_MARKER in self.ttir:
-            from .tracing import trace_for_derivative
-
             self.ttir = trace_for_derivative(kernel, self.target, self.options)
         signature = kernel.src.signature
         names = list(signature)
@@ -319,8 +315,6 @@ class Specialization:
 
     def with_constexpr(self, name: str, value) -> str | None:
         """Return the kernel's TTIR for another value of a constexpr; None if there is none."""
-        from .tracing import trace_for_derivative
-
         if (name, value) not in self._others:
             try:
                 ttir = trace_for_derivative(self.kernel, self.target, self.options, {name: value})

@@ -12,11 +12,12 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from .corpus import parse_target
 from .differences import Difference, compare
 from .errors import AutodiffError
+from .library import native
 from .processes import End, run_each
 from .recording import Asked, asked_from_json
+from .target import described, parse_target
 from .whole_files import put
 
 VERSION = 2
@@ -45,9 +46,6 @@ class Found(NamedTuple):
 
 def request_on(asked: Asked, target) -> dict:
     """Return the request for another device (Triton's `GPUTarget`)."""
-    # Commands that do not need Triton should work where it is broken.
-    from .target import described
-
     given = described(target)
     # TTIR has the syntax of the Triton version that printed it.
     return {**asked.request, **given, "triton": asked.request.get("triton", given["triton"])}
@@ -55,8 +53,6 @@ def request_on(asked: Asked, target) -> dict:
 
 def derive(asked: Asked, target: str) -> dict[str, str]:
     """Return the answer of the compiler for a target."""
-    from .library import native
-
     try:
         text = json.dumps(request_on(asked, parse_target(target)), sort_keys=True)
         name = f"<ttir of {asked.name}>"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import warnings
 
-import triton
-
-from .errors import AutodiffError
+from .errors import ArgumentError, AutodiffError
 from .library import native
 
 # The length of a product's sum, in the type of its first operand.
@@ -23,11 +22,33 @@ def name_of(target) -> str:
     )
 
 
+def version() -> str:
+    """Return Triton's version."""
+    # Commands that do not need Triton work where it is broken.
+    import triton
+
+    return triton.__version__
+
+
+def parse_target(text: str):
+    """Return `cuda:90`, `hip:gfx942` or `cpu:x86_64` as Triton's GPUTarget."""
+    from triton.backends.compiler import GPUTarget
+
+    backend, _, arch = text.partition(":")
+    if backend == "cuda" and (arch or "90").isdecimal():
+        return GPUTarget("cuda", int(arch or 90), 32)
+    if backend == "hip":
+        return GPUTarget("hip", arch or "gfx942", 64)
+    if backend == "cpu":
+        return GPUTarget("cpu", arch or platform.machine(), 1)
+    raise ArgumentError(f"unknown target {text!r}; examples: cuda:90, hip:gfx942, cpu")
+
+
 def described(target) -> dict[str, str | bool]:
     """Return the keys of a request about the device and Triton."""
     return {
         "target": name_of(target),
-        "triton": triton.__version__,
+        "triton": version(),
         # Only the CPU backend reduces in order.
         "anyOrder": target.backend != "cpu",
     }
@@ -54,7 +75,7 @@ def verify(ttir: str, kernel: str, target) -> None:
         native().run_pipeline(ttir, passes, f"<ttir of {kernel}>")
     except AutodiffError as error:
         raise AutodiffError(
-            f"Triton {triton.__version__} has changed the generated kernel {kernel!r} to what "
+            f"Triton {version()} has changed the generated kernel {kernel!r} to what "
             f"would be wrong on this device; please report this. {error}"
         ) from error
 
@@ -85,7 +106,7 @@ def warn_of_miscomputed(kernel: str, plan) -> None:
     """Warn about products of a user's kernel that Triton computes wrongly."""
     for position in plan.report.get("miscomputed", ()):
         warnings.warn(
-            f"kernel {kernel!r}, {position}: Triton {triton.__version__} gets this product wrong, "
+            f"kernel {kernel!r}, {position}: Triton {version()} gets this product wrong, "
             "for it sums over so few elements. Launches that are differentiated compute it right, "
             "others do not. A tl.dot with an operand that comes of bytes needs a sum over 32 "
             "elements, of 16-bit numbers one over 16. A sum that Triton makes a product of is "

@@ -12,6 +12,10 @@ from triton.compiler.compiler import ASTSource, make_backend
 from .errors import AutodiffError
 from .interpreted import compilable, compiling
 
+# Markers that functions with a user-defined derivative leave in TTIR (custom.py).
+CUSTOM_MARKER = "autodiff.custom_vjp"
+STOP_MARKER = "autodiff.stop_gradient"
+
 _state = threading.local()
 
 

@@ -8,11 +8,15 @@ TTIR, on the code that lowers it, on LLVM, and on this machine. So it has a file
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 
-from .cache import manager_for, put, read_bytes
-from .driver import host_arch
-from .library import native
+from ..cache import manager_for, put, read_bytes
+from ..driver import host_arch
+from ..effects import refuse_results
+from ..library import native
+from ..waiting import work
 
 _FILE = "kernel.cpu_object"
 # Assertions say where they are in the source.
@@ -47,3 +51,15 @@ def compiled(module, text: str, options: str) -> tuple[bytes, str]:
         return code, description
     description, _, code = content.partition(b"\0")
     return code, description.decode()
+
+
+def object_of(module, text: str, metadata: dict, options) -> bytes:
+    """Compile TTIR, a module and its text, for this machine; notes in `metadata` what it found."""
+    refuse_results(text)
+    choices = {"opt_level": options.opt_level}
+    kernels = re.findall(r"tt\.func public @(\w+)", text)
+    with work(f"compiling kernel {', '.join(map(repr, kernels))} for the CPU"):
+        code, description = compiled(module, text, json.dumps(choices))
+    metadata["name"] = json.loads(description)["symbol"]
+    metadata["shared"] = 0
+    return code

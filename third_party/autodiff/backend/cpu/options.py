@@ -6,7 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 
-from .compiler import TARGET
+from . import TARGET
 
 LEVELS = range(3)
 _LEVEL = "TRITON_AUTODIFF_CPU_LEVEL"
