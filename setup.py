@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from pybind11.setup_helpers import Pybind11Extension
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.resolve()
 CORE_BUILD = Path(os.environ.get("TAD_BUILD_DIR", ROOT / "build" / "core"))
 PYTHON = ROOT / "third_party" / "autodiff" / "python"
 PACKAGE = "triton_autodiff"
+BACKEND = "third_party/autodiff/backend"
 CORE = "libtriton_autodiff.so"
 # Functions that older C libraries lack (OldGlibc.c), of the core's build.
 OLD_GLIBC = "third_party/autodiff/lib/CAPI/CMakeFiles/triton_autodiff.dir/OldGlibc.c.o"
@@ -74,8 +75,8 @@ METADATA.mkdir(parents=True, exist_ok=True)
 
 setup(
     options={"egg_info": {"egg_base": str(METADATA.relative_to(ROOT))}},
-    packages=[PACKAGE],
-    package_dir={PACKAGE: "third_party/autodiff/backend"},
+    packages=[PACKAGE, *(f"{PACKAGE}.{room}" for room in find_packages(BACKEND))],
+    package_dir={PACKAGE: BACKEND},
     package_data={PACKAGE: ["py.typed"]},
     ext_modules=[
         Pybind11Extension(

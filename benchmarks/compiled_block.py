@@ -27,8 +27,8 @@ import flash_attention_v2
 import layer_norm
 from timing import synchronize
 from triton_autodiff import autodiff
-from triton_autodiff.export_arguments import with_types
-from triton_autodiff.graph_kernels import TracedLayout
+from triton_autodiff.exporting.arguments import with_types
+from triton_autodiff.graphs.kernels import TracedLayout
 
 WARMUP, STEPS = 5, 20
 

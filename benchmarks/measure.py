@@ -133,7 +133,7 @@ def _compiled(function):
 def _differentiate_ms(op) -> float:
     """Milliseconds that our passes take for the backward of the last launch."""
     from triton_autodiff import _native
-    from triton_autodiff.state import Ask
+    from triton_autodiff.launching.state import Ask
 
     execution = op.kernel._launches[-1][1]
     ttir = execution.state.spec.ttir

@@ -18,7 +18,7 @@ import torch
 import triton
 from triton.runtime.driver import driver
 from triton_autodiff import _native
-from triton_autodiff.target import name_of
+from triton_autodiff.plans.target import name_of
 
 ITERATIONS, PROGRAMS = 512, 4
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}

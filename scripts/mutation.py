@@ -227,7 +227,7 @@ class Mutation:
 
     def pytest_runtestloop(self, session):
         """Trace the tests, then make the mistakes."""
-        from triton_autodiff import cache
+        from triton_autodiff.plans import cache
 
         # Plans depend on the mistake; kernels are kept under a hash of their text.
         assert hasattr(cache, "reads_disk")
@@ -293,7 +293,8 @@ class Mutation:
         return None if missing else found
 
     def trace_share(self, items, tell):
-        from triton_autodiff import cache, state
+        from triton_autodiff.launching import state
+        from triton_autodiff.plans import cache
 
         for number, item in enumerate(items):
             # A test notices what is derived for an earlier one, too: derive everything again.

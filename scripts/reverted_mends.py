@@ -125,12 +125,13 @@ def functions_in(text: str) -> dict[str, str]:
 
 
 def changed_functions(paths) -> set[str]:
-    """Return "module:function" for each function that differs between HEAD and the worktree."""
+    """Return "room/module:function" for each function that differs in the worktree from HEAD."""
     changed = set()
     for path in paths:
         before, after = (functions_in((tree / path).read_text()) for tree in (ROOT, TREE))
         names = {n for n in before.keys() | after.keys() if before.get(n) != after.get(n)}
-        changed |= {f"{Path(path).stem}:{name}" for name in names}
+        module = path.removeprefix(PYTHON).removesuffix(".py")
+        changed |= {f"{module}:{name}" for name in names}
     return changed
 
 
@@ -162,7 +163,7 @@ class Judge:
             functions = changed_functions(python)
         except SyntaxError:
             return "does not build", ""
-        texts = {Path(path).name: (TREE / path).read_bytes() for path in python}
+        texts = {path.removeprefix(PYTHON): (TREE / path).read_bytes() for path in python}
         if len(python) < len(paths):
             built = subprocess.run(self.options.build, shell=True, cwd=TREE, capture_output=True)
             if built.returncode:

@@ -208,11 +208,11 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def of_module(path: Path) -> list[Mistake]:
-    """Return the mistakes that can be made in a module."""
+def of_module(path: Path, module: str) -> list[Mistake]:
+    """Return the mistakes that can be made in a module, called "room/module"."""
     counts: dict[str, int] = {}
     made = []
-    for mistake in Finder(path.stem, path.read_bytes()).found:
+    for mistake in Finder(module, path.read_bytes()).found:
         counts[mistake.name] = number = counts.get(mistake.name, -1) + 1
         made.append(replace(mistake, number=number))
     return made
@@ -230,8 +230,9 @@ def is_module(text: bytes) -> bool:
 def draw(folder: Path, count: int, seed: int) -> list[Mistake]:
     """Return `count` mistakes in the modules of a folder, of each kind in turn."""
     kinds: dict[str, list[Mistake]] = {}
-    for path in sorted(folder.glob("*.py")):
-        for mistake in of_module(path):
+    for path in sorted(folder.rglob("*.py")):
+        module = path.relative_to(folder).with_suffix("").as_posix()
+        for mistake in of_module(path, module):
             kinds.setdefault(mistake.kind, []).append(mistake)
     for found in kinds.values():
         # By name: what is changed elsewhere in the package does not change the sample.

@@ -64,10 +64,12 @@ def lay_out(site: Path, changed: dict[str, bytes]) -> None:
     """Lay the installed package into a folder, with other texts of some of its files."""
     installed = package()
     folder = site / installed.name
-    folder.mkdir(parents=True)
-    for path in installed.iterdir():
-        if path.name not in changed and path.name != "__pycache__":
-            (folder / path.name).symlink_to(path.resolve())
+    for path in installed.rglob("*"):
+        name = path.relative_to(installed)
+        if path.is_file() and path.parent.name != "__pycache__":
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if str(name) not in changed:
+                (folder / name).symlink_to(path.resolve())
     for name, text in changed.items():
         (folder / name).write_bytes(text)
     # Triton finds its backends by what is said of distributions.
@@ -102,7 +104,7 @@ def functions_of(mistake, notes) -> set[str]:
 
 def files_about(mistake) -> list[str]:
     """Return the test files that name a mistake's function or module most often."""
-    words = {mistake.module, mistake.function.rpartition(".")[2]} - {""}
+    words = {mistake.module.rpartition("/")[2], mistake.function.rpartition(".")[2]} - {""}
     counts = {}
     for path in sorted((ROOT / "python" / "test" / "unit").glob("test_*.py")):
         text = path.read_text()

@@ -46,7 +46,7 @@ IMPORTED = (
     "torch.export._trace",
     "triton.language",
     "triton_autodiff.api",
-    "triton_autodiff.graph_operator",
+    "triton_autodiff.graphs.operator",
 )
 # Seconds until a start is ended: a hang is no good end.
 PATIENCE = 300

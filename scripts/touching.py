@@ -20,12 +20,12 @@ import pytest
 
 
 def name_of(code, package: str) -> str | None:
-    """Return "module:Class.function" for code of the package, None for other code.
+    """Return "room/module:Class.function" for code of the package, None for other code.
 
     Lambdas and comprehensions belong to the function around them.
     """
-    folder, _, file = code.co_filename.rpartition("/")
-    if folder != package or not file.endswith(".py"):
+    file = code.co_filename.removeprefix(f"{package}/")
+    if file == code.co_filename or not file.endswith(".py"):
         return None
     names = [n for n in code.co_qualname.split(".") if not n.startswith("<")]
     return f"{file.removesuffix('.py')}:{'.'.join(names)}"

@@ -8,11 +8,11 @@ import contextlib
 from pathlib import Path
 
 from triton import knobs
-from triton_autodiff.misaddressed import has_wrong_addresses
+from triton_autodiff.faults.misaddressed import has_wrong_addresses
 
 
 class WrongAddresses(RuntimeError):
-    """ptxas has given products of a kernel wrong addresses (triton_autodiff.misaddressed)."""
+    """ptxas has given products of a kernel wrong addresses (`faults.misaddressed`)."""
 
 
 def _check(module, function, name, files, hash):

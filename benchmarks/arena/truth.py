@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 from gradients import relative_error
-from triton_autodiff.memory import snapshot
-from triton_autodiff.reference import Reference, in_double, in_doubles
+from triton_autodiff.inspecting.reference import Reference, in_double, in_doubles
+from triton_autodiff.storage.memory import snapshot
 
 from .problem import (
     OURS,

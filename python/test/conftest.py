@@ -206,7 +206,7 @@ def needs_gradients():
 @pytest.fixture
 def own_rules(monkeypatch):
     """Rules of one test are not seen by the others."""
-    from triton.backends.autodiff import user_rules
+    from triton.backends.autodiff.rules import user_rules
 
     monkeypatch.setattr(user_rules, "_rules", {})
     yield
@@ -390,7 +390,7 @@ def ran(monkeypatch, schedule):
     if gradients.FORWARD_ONLY or schedule is not None:
         return None
     from schedules import Ran
-    from triton.backends.autodiff.backward import Backward
+    from triton.backends.autodiff.programs.backward import Backward
 
     noted, run = Ran(), Backward.run
 
@@ -408,7 +408,7 @@ _fresh = itertools.count()
 @pytest.fixture
 def fresh(monkeypatch):
     """Kernels forget, for the time of the test, what was bound to launches before."""
-    from triton.backends.autodiff import known, state
+    from triton.backends.autodiff.launching import known, state
 
     monkeypatch.setattr(state, "_ATTRIBUTE", f"_states_of_test_{next(_fresh)}")
     monkeypatch.setattr(known.Known, "find", lambda *_: None)
@@ -417,7 +417,8 @@ def fresh(monkeypatch):
 @pytest.fixture
 def guarded(monkeypatch, fresh):
     """Puts bands around every buffer that a backward makes; the test's end looks at them."""
-    from triton.backends.autodiff import host_steps, memory
+    from triton.backends.autodiff.programs import host_steps
+    from triton.backends.autodiff.storage import memory
 
     allocate, bands = memory.allocate, []
 

@@ -13,7 +13,7 @@ class Stale(AssertionError):
 @functools.cache
 def install() -> None:
     """Doubt all known launches of this process from now on."""
-    from triton.backends.autodiff import known, runtime
+    from triton.backends.autodiff.launching import known, runtime
 
     find, launch_known = known.Known.find, runtime.launch_known
 

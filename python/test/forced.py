@@ -40,10 +40,12 @@ class Forced:
 @contextlib.contextmanager
 def schedule(name: str):
     """Force a schedule on all kernels that are made differentiable meanwhile."""
-    from triton.backends.autodiff import AutodiffError, api, checks, facts, state
-    from triton.backends.autodiff.backward import Backward
-    from triton.backends.autodiff.executable import Executable
-    from triton.backends.autodiff.options import DEFAULT, Options
+    from triton.backends.autodiff import AutodiffError, api
+    from triton.backends.autodiff.checking import checks, facts
+    from triton.backends.autodiff.compiling.executable import Executable
+    from triton.backends.autodiff.launching import state
+    from triton.backends.autodiff.launching.options import DEFAULT, Options
+    from triton.backends.autodiff.programs.backward import Backward
 
     forced = Forced()
     with pytest.MonkeyPatch.context() as patch:

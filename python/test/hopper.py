@@ -7,7 +7,8 @@ import tempfile
 
 import triton
 from triton import knobs
-from triton.backends.autodiff import _native, corpus
+from triton.backends.autodiff import _native
+from triton.backends.autodiff.inspecting import corpus
 from triton.backends.compiler import GPUTarget
 
 TARGET = GPUTarget("cuda", 90, 32)

@@ -44,7 +44,7 @@ def _digest(value) -> str:
 
 def _plain(value):
     """Return a plan, or a part of one, without what does not count: see `canonical`."""
-    from triton.backends.autodiff.differences import canonical
+    from triton.backends.autodiff.inspecting.differences import canonical
 
     if dataclasses.is_dataclass(value):
         names = (field.name for field in dataclasses.fields(value))
@@ -62,7 +62,7 @@ class _Pickler(pickle.Pickler):
     """Kernels and functions that they call are found again by their names."""
 
     def persistent_id(self, thing):
-        from triton.backends.autodiff.wrappers import is_jit
+        from triton.backends.autodiff.kernels.wrappers import is_jit
 
         if not is_jit(thing):
             return None
@@ -79,7 +79,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _reached(module: str, path: str):
     """Return the function of a name, under all of its wrappers."""
-    from triton.backends.autodiff.wrappers import chain
+    from triton.backends.autodiff.kernels.wrappers import chain
 
     try:
         found = sys.modules.get(module) or importlib.import_module(module)
@@ -171,9 +171,9 @@ class Others:
 
 
 def _is_same(kernel: Kernel) -> bool:
-    from triton.backends.autodiff.cache import plan_for
-    from triton.backends.autodiff.specialize import CUSTOM_MARKER
-    from triton.backends.autodiff.tracing import traced
+    from triton.backends.autodiff.launching.specialize import CUSTOM_MARKER
+    from triton.backends.autodiff.plans.cache import plan_for
+    from triton.backends.autodiff.rules.tracing import traced
 
     try:
         function, text, signature, constants, attrs, target, options = _Unpickler(

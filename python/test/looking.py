@@ -34,10 +34,10 @@ REFUSALS = {
 
 def ways(plans, folder: Path) -> dict[str, Callable]:
     """Return the ways to look at the `(state, plan, execution)` of launches, by name."""
-    from triton.backends.autodiff.explain import backward_text, report
-    from triton.backends.autodiff.export import export
-    from triton.backends.autodiff.printed_kernels import backward_kernels
-    from triton.backends.autodiff.source import backward_source
+    from triton.backends.autodiff.exporting.export import export
+    from triton.backends.autodiff.exporting.printed_kernels import backward_kernels
+    from triton.backends.autodiff.printing.explain import backward_text, report
+    from triton.backends.autodiff.printing.source import backward_source
 
     # Names of constexprs are what takes time: kernels are traced and printed again for them.
     plain = [(state, replace(plan, asked=None), execution) for state, plan, execution in plans]
@@ -173,7 +173,7 @@ class Looker(Seen):
 
     def look(self, plans) -> list[str]:
         """Return what fails."""
-        from triton.backends.autodiff.cache import reads_disk
+        from triton.backends.autodiff.plans.cache import reads_disk
 
         asked = [plan.asked for _, plan, _ in plans]
         if not self.is_new(asked):
@@ -240,7 +240,7 @@ class Observer:
         return list(dict.fromkeys(state for state, _, _ in self._known()))
 
     def _known(self) -> Iterator[tuple]:
-        from triton.backends.autodiff.state import KernelState
+        from triton.backends.autodiff.launching.state import KernelState
 
         for compiled, execution, function, options in self._launches:
             state = KernelState.known(compiled, options)

@@ -178,9 +178,10 @@ def _difference(name: str, ours, theirs, units: float) -> str | None:
 
 def differences(recording: Recording, state, options) -> list[str]:
     """Return what an exported module does otherwise than a launch of ours."""
-    from triton.backends.autodiff import AutodiffError, runtime
-    from triton.backends.autodiff.export import export
-    from triton.backends.autodiff.specialize import Launch
+    from triton.backends.autodiff import AutodiffError
+    from triton.backends.autodiff.exporting.export import export
+    from triton.backends.autodiff.launching import runtime
+    from triton.backends.autodiff.launching.specialize import Launch
 
     plans = []
 
@@ -234,7 +235,8 @@ class Replayer(Seen):
 
     def install(self) -> None:
         """See launches from now on; tests import the package late, when a driver is chosen."""
-        from triton.backends.autodiff import overwritten, runtime
+        from triton.backends.autodiff.launching import runtime
+        from triton.backends.autodiff.storage import overwritten
 
         # Messages name the user's line that launches, which is not here.
         overwritten._is_user[self._recording.__code__.co_filename] = False
@@ -253,7 +255,7 @@ class Replayer(Seen):
         return start
 
     def _recorded(self, launch) -> Recording | None:
-        from triton.backends.autodiff.addresses import makes_pointers
+        from triton.backends.autodiff.storage.addresses import makes_pointers
 
         try:
             if makes_pointers(launch.kernel):

@@ -5,7 +5,7 @@ import re
 
 import torch
 from triton.backends.autodiff import _native
-from triton.backends.autodiff.expr import evaluate
+from triton.backends.autodiff.checking.expr import evaluate
 from ttir import SIZE, count_inputs, kernel, launch
 
 SWAPS = "tt.func(autodiff-{}-swaps)"

@@ -77,7 +77,7 @@ def nothing_ahead():
     """Have no backward compiled that only may be needed: for a program of several outputs, it often
     is not.
     """
-    from triton.backends.autodiff.execution import Execution
+    from triton.backends.autodiff.launching.execution import Execution
 
     return mock.patch.object(Execution, "_compile_ahead", lambda execution: None)
 

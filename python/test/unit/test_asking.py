@@ -7,10 +7,11 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.autodiff import differentiable, state
-from triton.backends.autodiff.asking import Ask
+from triton.backends.autodiff import differentiable
 from triton.backends.autodiff.errors import AutodiffError, PlanError
-from triton.backends.autodiff.plan import Next
+from triton.backends.autodiff.launching import state
+from triton.backends.autodiff.launching.asking import Ask
+from triton.backends.autodiff.plans.plan import Next
 
 
 @triton.jit

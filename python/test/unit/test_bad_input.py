@@ -15,8 +15,9 @@ import triton
 import triton.language as tl
 from torch.autograd import forward_ad
 from triton.backends import autodiff as package
-from triton.backends.autodiff import AutodiffError, autodiff, cache, differentiable, library
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable, library
 from triton.backends.autodiff.errors import ArgumentError
+from triton.backends.autodiff.plans import cache
 
 
 @triton.jit

@@ -18,7 +18,7 @@ def checking(monkeypatch):
     """Kernels that are first differentiated in this test check their accesses."""
     if gradients.FORWARD_ONLY:
         pytest.skip("nothing to see in the forward pass")
-    from triton.backends.autodiff import state
+    from triton.backends.autodiff.launching import state
 
     monkeypatch.setenv("TRITON_AUTODIFF_CHECK", "1")
     # The kernels are shared with other tests, which do not check.
@@ -109,8 +109,8 @@ def test_load_outside_of_what_was_kept(device):
 @pytest.mark.parametrize("case", ["atomic", "store"])
 def test_buffer_that_is_too_short(device, monkeypatch, kind, case, fresh):
     """What a wrong plan or a wrong buffer would do is seen before it does harm."""
-    from triton.backends.autodiff import host_steps
     from triton.backends.autodiff.errors import BoundsError
+    from triton.backends.autodiff.programs import host_steps
 
     def short(*given):
         dtype = next(part for part in given if isinstance(part, torch.dtype))

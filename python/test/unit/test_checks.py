@@ -5,9 +5,9 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.autodiff.checks import BijectiveCheck, DistinctCheck
+from triton.backends.autodiff.checking.checks import BijectiveCheck, DistinctCheck
+from triton.backends.autodiff.checking.expr import evaluate
 from triton.backends.autodiff.errors import PlanError
-from triton.backends.autodiff.expr import evaluate
 
 
 def within(dim, indices):

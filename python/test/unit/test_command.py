@@ -20,8 +20,9 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.cache import get_cache_manager
 from triton.runtime.driver import driver
 from triton_autodiff import __main__ as command
-from triton_autodiff import doctor, example, leftovers, waiting
 from triton_autodiff.errors import AutodiffError
+from triton_autodiff.inspecting import doctor, example
+from triton_autodiff.support import leftovers, waiting
 
 pytestmark = pytest.mark.every_triton
 
@@ -253,7 +254,7 @@ def test_log_goes_where_the_program_sends_it(home):
     code = """
 import logging, sys
 logging.basicConfig(format="mine: %(message)s", level=logging.INFO, stream=sys.stdout)
-from triton_autodiff.example import gradient_is_right
+from triton_autodiff.inspecting.example import gradient_is_right
 gradient_is_right()
 """
     command = [sys.executable, "-c", code]

@@ -11,10 +11,12 @@ import triton
 import triton.language as tl
 from gradients import assert_gradients_close
 from kernels import matmul, normalization
-from triton.backends.autodiff import AutodiffError, autodiff, executable, state, together
-from triton.backends.autodiff.executable import Executable
-from triton.backends.autodiff.plan import Kernel
-from triton.backends.autodiff.together import compile_all
+from triton.backends.autodiff import AutodiffError, autodiff
+from triton.backends.autodiff.compiling import executable, together
+from triton.backends.autodiff.compiling.executable import Executable
+from triton.backends.autodiff.compiling.together import compile_all
+from triton.backends.autodiff.launching import state
+from triton.backends.autodiff.plans.plan import Kernel
 from triton.backends.compiler import GPUTarget
 
 pytestmark = pytest.mark.every_triton

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 from releases import NEWEST
 from triton.backends.autodiff import __main__ as command
-from triton.backends.autodiff import corpus
+from triton.backends.autodiff.inspecting import corpus
 
 pytestmark = pytest.mark.every_triton
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 from cpu_backend import on_cpu  # noqa: F401
-from triton_autodiff import compiler, cpu_objects, leftovers
+from triton_autodiff import compiler
+from triton_autodiff.cpu import objects as cpu_objects
 from triton_autodiff.errors import AutodiffError
+from triton_autodiff.support import leftovers
 
 ROOT = Path(__file__).resolve().parents[3]
 KERNEL = '''

@@ -17,9 +17,10 @@ import triton
 import triton.language as tl
 from torch._dynamo.exc import Unsupported
 from torch.fx.experimental.proxy_tensor import make_fx
-from triton.backends.autodiff import AutodiffError, cache, differentiable
-from triton.backends.autodiff.elf import is_whole
-from triton.backends.autodiff.executable import Executable
+from triton.backends.autodiff import AutodiffError, differentiable
+from triton.backends.autodiff.compiling.executable import Executable
+from triton.backends.autodiff.faults.elf import is_whole
+from triton.backends.autodiff.plans import cache
 
 
 @pytest.fixture(autouse=True)

@@ -15,15 +15,8 @@ import triton_autodiff as whole
 from gradients import assert_close, random_tensor
 from kernels import device_functions as kernels
 from pulled import assert_all_close, said
-from triton_autodiff import (
-    AutodiffError,
-    differentiable,
-    grad,
-    register_vjp,
-    user_rules,
-    value_and_grad,
-    vjp,
-)
+from triton_autodiff import AutodiffError, differentiable, grad, register_vjp, value_and_grad, vjp
+from triton_autodiff.rules import user_rules
 
 pytestmark = [pytest.mark.usefixtures("needs_gradients"), pytest.mark.every_triton]
 
@@ -574,7 +567,7 @@ def test_text_of_a_function_that_changes():
 
 def test_another_version_or_rule_compiles_again(monkeypatch):
     """Triton's key of a kernel covers what derives its gradients."""
-    from triton_autodiff import device_functions
+    from triton_autodiff.rules import device_functions
 
     def keys():
         made = grad(cube)

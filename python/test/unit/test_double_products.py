@@ -14,23 +14,23 @@ import triton
 from exporting import exported
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import double_products as dp
-from triton.backends.autodiff import (
-    AutodiffError,
-    corpus,
+from triton.backends.autodiff import AutodiffError
+from triton.backends.autodiff.compiling import executable
+from triton.backends.autodiff.compiling.executable import Executable
+from triton.backends.autodiff.exporting import launcher as export_launcher
+from triton.backends.autodiff.exporting.exported import require_triton
+from triton.backends.autodiff.faults import (
     double_products,
-    executable,
-    export_launcher,
-    graph_kernels,
-    graph_operator,
     lost_sums,
     miscompiled,
     uniform_operands,
 )
-from triton.backends.autodiff.assembler import assembled
-from triton.backends.autodiff.executable import Executable
-from triton.backends.autodiff.exported import require_triton
-from triton.backends.autodiff.plan import Kernel
-from triton.backends.autodiff.unexamined import doubts
+from triton.backends.autodiff.faults.assembler import assembled
+from triton.backends.autodiff.faults.unexamined import doubts
+from triton.backends.autodiff.graphs import kernels as graph_kernels
+from triton.backends.autodiff.graphs import operator as graph_operator
+from triton.backends.autodiff.inspecting import corpus
+from triton.backends.autodiff.plans.plan import Kernel
 from triton.backends.compiler import GPUTarget
 from triton.runtime.errors import PTXASError
 

@@ -23,9 +23,10 @@ from exporting import (
     tensors,
 )
 from kernels import cross_entropy, in_place, matmul, picking, short_products, softmax
-from triton.backends.autodiff import AutodiffError, autodiff, differentiable, export_launch
-from triton.backends.autodiff.export_checks import Assertions
-from triton.backends.autodiff.python_text import laid_out
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton.backends.autodiff.exporting import launch as export_launch
+from triton.backends.autodiff.exporting.checks import Assertions
+from triton.backends.autodiff.printing.python_text import laid_out
 
 pytestmark = pytest.mark.every_triton
 

@@ -235,7 +235,7 @@ def test_other_descriptors(device, tmp_path):
 
 
 def test_how_many_integers_are_read():
-    from triton.backends.autodiff.exported import integers_of
+    from triton.backends.autodiff.exporting.exported import integers_of
 
     assert integers_of(torch.arange(4096)) == tuple(range(4096))
     with pytest.raises(AssertionError, match="4097 integers are too many"):
@@ -246,7 +246,7 @@ def test_how_many_integers_are_read():
 @pytest.mark.parametrize("written", ["a", "b", "c"])
 def test_tensors_that_share_memory(pair, written):
     """Any two, of which one is written, share memory if they did before, from its first element."""
-    from triton.backends.autodiff.exported import require_meetings
+    from triton.backends.autodiff.exporting.exported import require_meetings
 
     def required(offset, meetings):
         tensors = {name: torch.zeros(8) for name in "abc"}

@@ -11,7 +11,7 @@ from kernels import elementwise as ew
 from kernels import matmul as mm
 from kernels import normalization as norm
 from kernels import softmax as sm
-from triton_autodiff import gradient_check
+from triton_autodiff.inspecting import gradient_check
 
 
 @pytest.fixture(autouse=True)
@@ -406,7 +406,7 @@ class Tripled:
 
 def test_slopes_of_terms_that_cancel():
     """A slope of zero is made of terms that are not."""
-    from triton.backends.autodiff.gradient_check import _Loss
+    from triton.backends.autodiff.inspecting.gradient_check import _Loss
 
     loss = _Loss(Tripled(), [torch.ones(4)])
     loss.start([torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)])

@@ -11,8 +11,9 @@ import torch
 import triton
 import triton.language as tl
 from torch._dynamo.testing import CompileCounterWithBackend
-from triton.backends.autodiff import autodiff, differentiable, graph_launch, register_vjp
-from triton.backends.autodiff.graph_launch import KEEPS_FUNCTIONS
+from triton.backends.autodiff import autodiff, differentiable, register_vjp
+from triton.backends.autodiff.graphs import launch as graph_launch
+from triton.backends.autodiff.graphs.launch import KEEPS_FUNCTIONS
 from triton.language.extra import libdevice
 
 BLOCK = 128

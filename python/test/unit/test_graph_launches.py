@@ -11,10 +11,11 @@ from gradients import assert_gradients_close, random_tensor
 from kernels import odd_launches
 from torch._dynamo.utils import counters
 from torch.fx.experimental.proxy_tensor import make_fx
-from triton.backends.autodiff import AutodiffError, differentiable, graph_kept
+from triton.backends.autodiff import AutodiffError, differentiable
 from triton.backends.autodiff.errors import ArgumentError
-from triton.backends.autodiff.export_arguments import with_types
-from triton.backends.autodiff.graph_kernels import refuse_long
+from triton.backends.autodiff.exporting.arguments import with_types
+from triton.backends.autodiff.graphs import kept as graph_kept
+from triton.backends.autodiff.graphs.kernels import refuse_long
 from triton.tools.tensor_descriptor import TensorDescriptor
 from wrapped import Bare
 

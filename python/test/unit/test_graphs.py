@@ -16,7 +16,8 @@ from torch._dynamo.utils import counters
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 from torch._inductor.utils import run_and_get_code
-from triton.backends.autodiff import autodiff, differentiable, graph_operator
+from triton.backends.autodiff import autodiff, differentiable
+from triton.backends.autodiff.graphs import operator as graph_operator
 
 
 @pytest.fixture(autouse=True)

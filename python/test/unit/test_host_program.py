@@ -10,8 +10,8 @@ import triton.language as tl
 from gradients import random_tensor
 from kernels import normalization
 from triton.backends.autodiff import autodiff, differentiable
-from triton_autodiff import host_program, host_steps
-from triton_autodiff.planned_steps import STEPS
+from triton_autodiff.plans.planned_steps import STEPS
+from triton_autodiff.programs import host_program, host_steps
 
 pytestmark = pytest.mark.usefixtures("needs_gradients")
 PAGE = Path(__file__).parents[3] / "docs" / "host-program.md"

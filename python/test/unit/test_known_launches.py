@@ -14,8 +14,9 @@ import triton
 import triton.language as tl
 from gradients import random_tensor
 from triton import knobs
-from triton.backends.autodiff import known, register_vjp, runtime
+from triton.backends.autodiff import register_vjp
 from triton.backends.autodiff.errors import ArgumentError, AutodiffError
+from triton.backends.autodiff.launching import known, runtime
 
 pytestmark = pytest.mark.every_triton
 
@@ -865,7 +866,7 @@ def test_kernels_that_make_pointers(differentiable, device):
 
 def test_the_last_writes(monkeypatch):
     """No more than so many are noted."""
-    from triton.backends.autodiff import plain_launches
+    from triton.backends.autodiff.launching import plain_launches
 
     writes, launched, noted = {}, [], []
     stored = (plain_launches.Pointer("x", (0,), True, 0),)
@@ -892,7 +893,7 @@ def test_the_last_writes(monkeypatch):
 
 def test_upstream_gradients_that_look_alike(device):
     """What does not fit is copied, whatever came before."""
-    from triton.backends.autodiff.memory import Span, laying_out
+    from triton.backends.autodiff.storage.memory import Span, laying_out
 
     lay = laying_out((16,), (1,), torch.float32, Span(0, 16), torch.device(device))
     first = torch.randn(16, device=device)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from gradients import random_tensor
 from triton.backends.autodiff import differentiable
-from triton.backends.autodiff.state import KernelState
+from triton.backends.autodiff.launching.state import KernelState
 
 THIS = sys.modules[__name__]
 FACTOR = tl.constexpr(2.0)

@@ -7,10 +7,12 @@ import types
 import hopper
 import pytest
 import torch
-from triton.backends.autodiff import executable, launchers, partials
-from triton.backends.autodiff.executable import Executable
-from triton.backends.autodiff.launchers import built_meanwhile, source_of
-from triton.backends.autodiff.plan import Kernel
+from triton.backends.autodiff.compiling import executable
+from triton.backends.autodiff.compiling.executable import Executable
+from triton.backends.autodiff.faults import launchers
+from triton.backends.autodiff.faults.launchers import built_meanwhile, source_of
+from triton.backends.autodiff.plans.plan import Kernel
+from triton.backends.autodiff.programs import partials
 from triton.backends.nvidia import driver as nvidia
 from triton.runtime import build, jit
 
@@ -164,7 +166,8 @@ _MODULE = """
 #include <Python.h>
 static PyObject *number(PyObject *self, PyObject *args) { return PyLong_FromLong(%d); }
 static PyMethodDef methods[] = {{"launch", number, METH_VARARGS, ""}, {NULL, NULL, 0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "__triton_launcher", NULL, -1, methods};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "__triton_launcher", NULL, -1, methods};
 PyMODINIT_FUNC PyInit___triton_launcher(void) { return PyModule_Create(&definition); }
 """
 

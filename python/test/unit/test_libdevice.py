@@ -10,7 +10,7 @@ import mpmath
 import pytest
 import torch
 from gradients import assert_gradcheck, assert_gradients_close, differentiated
-from triton.backends.autodiff import corpus
+from triton.backends.autodiff.inspecting import corpus
 
 pytestmark = pytest.mark.every_triton
 

@@ -168,7 +168,7 @@ def test_without_a_gradient(device):
 @pytest.mark.parametrize("error", [KeyError("x"), IndexError("x"), AutodiffError("x")])
 def test_what_fails_is_told(device, error, monkeypatch, tmp_path):
     """That a way fails is seen, whatever it raises."""
-    from triton.backends.autodiff import source
+    from triton.backends.autodiff.printing import source
 
     def fail(*_, **__):
         raise error

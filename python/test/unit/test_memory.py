@@ -3,8 +3,8 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.autodiff import memory
-from triton.backends.autodiff.memory import Span
+from triton.backends.autodiff.storage import memory
+from triton.backends.autodiff.storage.memory import Span
 
 
 @st.composite

@@ -6,8 +6,9 @@ What ptxas makes of a kernel is looked at without a GPU. An H100 reads outside o
 import hopper
 import pytest
 from triton import knobs
-from triton.backends.autodiff import AutodiffError, misaddressed
-from triton.backends.autodiff.assembler import instructions
+from triton.backends.autodiff import AutodiffError
+from triton.backends.autodiff.faults import misaddressed
+from triton.backends.autodiff.faults.assembler import instructions
 
 HALF, FLOAT = "*fp16", "*fp32"
 

@@ -14,7 +14,8 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated
 from kernels import reshaped
-from triton.backends.autodiff import AutodiffError, miscompiled
+from triton.backends.autodiff import AutodiffError
+from triton.backends.autodiff.faults import miscompiled
 
 pytestmark = pytest.mark.every_triton
 

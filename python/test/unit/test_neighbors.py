@@ -8,7 +8,7 @@ from exporting import module_at
 from gradients import random_tensor
 from torch.autograd.graph import saved_tensors_hooks
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
-from triton_autodiff.accesses import in_one_storage
+from triton_autodiff.checking.accesses import in_one_storage
 from triton_autodiff.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("needs_gradients")

@@ -152,8 +152,8 @@ module {
 
 def test_tapes_with_checkpoints_grow_as_the_root():
     from triton.backends.autodiff import _native
-    from triton.backends.autodiff.expr import evaluate
-    from triton.backends.autodiff.plan import load
+    from triton.backends.autodiff.checking.expr import evaluate
+    from triton.backends.autodiff.plans.plan import load
 
     def entries(checkpoint, n):
         answer = _native.differentiate(PRODUCT, json.dumps({"checkpoint": checkpoint}))

@@ -20,7 +20,8 @@ import triton.language as tl
 from kernels import objects
 from torch.optim.swa_utils import AveragedModel
 from torch.profiler import ProfilerActivity, profile
-from triton.backends.autodiff import AutodiffError, autodiff, differentiable, pickling
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton.backends.autodiff.kernels import naming
 
 pytestmark = pytest.mark.every_triton
 
@@ -179,14 +180,14 @@ def test_another_version_wrote_it(monkeypatch):
     things = (objects.with_limit, objects.decorated, OPS["plain"]())
     texts = []
     with monkeypatch.context() as patch:
-        patch.setattr(pickling, "FORMAT", 99)
-        patch.setattr(pickling, "__version__", "7.8.9")
+        patch.setattr(naming, "FORMAT", 99)
+        patch.setattr(naming, "__version__", "7.8.9")
         texts += [pickle.dumps(thing) for thing in things]
     for text in texts:
         with pytest.raises(AutodiffError, match=r"written by triton-autodiff 7\.8\.9 \(format 99"):
             pickle.loads(text)
     with monkeypatch.context() as patch:
-        patch.setattr(pickling, "__version__", "7.8.9")
+        patch.setattr(naming, "__version__", "7.8.9")
         text = pickle.dumps(things[0])
     assert pickle.loads(text)._kernel is things[0]._kernel
 

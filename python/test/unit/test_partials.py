@@ -9,8 +9,8 @@ import pytest
 import torch
 from gradients import assert_gradients_close, random_tensor
 from kernels import normalization
-from triton.backends.autodiff import partials
-from triton.backends.autodiff.partials import SumOfPartials, Sums
+from triton.backends.autodiff.programs import partials
+from triton.backends.autodiff.programs.partials import SumOfPartials, Sums
 
 LAYOUTS = {
     "dense": ((40,), (1,)),
@@ -136,7 +136,8 @@ def test_float8_is_left_to_torch(device):
 
 def test_backward_uses_it(device, on_gpu, monkeypatch, fresh):
     """The weights' gradients of a norm come from the kernel, and are right."""
-    from triton.backends.autodiff import autodiff, backward
+    from triton.backends.autodiff import autodiff
+    from triton.backends.autodiff.programs import backward
 
     ran = []
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton_autodiff import AutodiffError, autodiff, differentiable, plain_launches
+from triton_autodiff import AutodiffError, autodiff, differentiable
+from triton_autodiff.launching import plain_launches
 
 Tensor = torch.Tensor
 N = 20

@@ -7,16 +7,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from triton.backends.autodiff.errors import CheckError, PlanError
-from triton.backends.autodiff.expr import (
+from triton.backends.autodiff.checking.expr import (
     evaluate,
     substitute,
     used_counters,
     validate,
     values_of_programs,
 )
-from triton.backends.autodiff.facts import TensorFacts
-from triton.backends.autodiff.plan import load
+from triton.backends.autodiff.checking.facts import TensorFacts
+from triton.backends.autodiff.errors import CheckError, PlanError
+from triton.backends.autodiff.plans.plan import load
 
 KERNEL = {
     "name": "k_bwd",

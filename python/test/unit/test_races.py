@@ -381,7 +381,7 @@ def test_masks_of_lanes_apart(device, differentiable):
 
 def test_the_most_lanes_that_are_looked_at(device, differentiable, monkeypatch):
     """Those of two programs are as many places as are compared."""
-    from triton.backends.autodiff import spaces
+    from triton.backends.autodiff.checking import spaces
     from triton.backends.autodiff.errors import RaceError
 
     monkeypatch.setattr(spaces, "_MOST_PLACES", 16)
@@ -393,7 +393,7 @@ def test_the_most_lanes_that_are_looked_at(device, differentiable, monkeypatch):
 
 def test_iterations_that_are_not_looked_at(device, differentiable, monkeypatch):
     """Where too many iterations store, nobody knows what the last one leaves."""
-    from triton.backends.autodiff import spaces
+    from triton.backends.autodiff.checking import spaces
 
     monkeypatch.setattr(spaces, "_MOST_PLACES", 4)
     kernel = differentiable(last_equal_kernel)
@@ -430,7 +430,7 @@ def scattered_kernel(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
 
 @pytest.fixture
 def checking(monkeypatch):
-    from triton.backends.autodiff import state
+    from triton.backends.autodiff.launching import state
 
     monkeypatch.setenv("TRITON_AUTODIFF_CHECK", "1")
     monkeypatch.setattr(state, "_ATTRIBUTE", "_racing_state")

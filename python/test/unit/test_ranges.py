@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.autodiff.checks import BijectiveCheck, DistinctCheck
-from triton.backends.autodiff.contents import Contents
+from triton.backends.autodiff.checking.checks import BijectiveCheck, DistinctCheck
+from triton.backends.autodiff.checking.contents import Contents
+from triton.backends.autodiff.checking.ranges import Ranges
 from triton.backends.autodiff.errors import CheckError, PlanError
-from triton.backends.autodiff.ranges import Ranges
 
 
 class Table:

@@ -5,8 +5,9 @@ import pytest
 import torch
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import raveled
-from triton.backends.autodiff import corpus, reordered
-from triton.backends.autodiff.front_end import made
+from triton.backends.autodiff.compiling.front_end import made
+from triton.backends.autodiff.faults import reordered
+from triton.backends.autodiff.inspecting import corpus
 
 pytestmark = pytest.mark.every_triton
 

@@ -18,7 +18,8 @@ import triton.language as tl
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
-from triton_autodiff import AutodiffError, autodiff, check, histories
+from triton_autodiff import AutodiffError, autodiff, check
+from triton_autodiff.operators import histories
 
 Tensor = torch.Tensor
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("needs_gradients")
 @pytest.fixture
 def replayer():
     """One that records all; what records is taken away again."""
-    from triton.backends.autodiff import runtime
+    from triton.backends.autodiff.launching import runtime
 
     found = replay.Replayer()
     with mock.patch.object(runtime, "start", found._recording(runtime.start)):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from test_plan import PLAN
-from triton.backends.autodiff import cache
 from triton.backends.autodiff.errors import AutodiffError, PlanError
-from triton.backends.autodiff.target import described
+from triton.backends.autodiff.plans import cache
+from triton.backends.autodiff.plans.target import described
 from triton.backends.compiler import GPUTarget
 
 REQUEST = {"wanted": [0], "cotangents": None, "atomic": [], "save": True, "reload": True}

@@ -12,13 +12,13 @@ import weakref
 import numpy
 import pytest
 import torch
-from triton.backends.autodiff import plan as plans
-from triton.backends.autodiff import runtime, state
-from triton.backends.autodiff.checks import DistinctCheck
+from triton.backends.autodiff.checking.checks import DistinctCheck
+from triton.backends.autodiff.compiling.executable import Executable
 from triton.backends.autodiff.errors import ArgumentError, AutodiffError, PlanError
-from triton.backends.autodiff.executable import Executable
-from triton.backends.autodiff.options import Options
-from triton.backends.autodiff.specialize import Launch
+from triton.backends.autodiff.launching import runtime, state
+from triton.backends.autodiff.launching.options import Options
+from triton.backends.autodiff.launching.specialize import Launch
+from triton.backends.autodiff.plans import plan as plans
 from triton.runtime.driver import driver
 
 

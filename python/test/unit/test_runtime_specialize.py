@@ -9,8 +9,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.autodiff import runtime
-from triton.backends.autodiff.specialize import Resolver, Specialization
+from triton.backends.autodiff.launching import runtime
+from triton.backends.autodiff.launching.specialize import Resolver, Specialization
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
@@ -171,7 +171,7 @@ INTERPRETED = """
 import types, torch, triton, triton.language as tl
 from triton.runtime.driver import driver
 from triton.backends.compiler import GPUTarget
-from triton.backends.autodiff.specialize import Resolver, Specialization
+from triton.backends.autodiff.launching.specialize import Resolver, Specialization
 from triton.runtime.interpreter import InterpretedFunction
 
 @triton.jit

@@ -15,17 +15,20 @@ import triton
 import triton.language as tl
 from gradients import assert_gradients_close, differentiated, random_tensor, relative_error
 from kernels import short_products as sp
-from triton.backends.autodiff import AutodiffError, _native, blame, corpus, executable, state
-from triton.backends.autodiff.assembler import assembled
-from triton.backends.autodiff.executable import Executable
-from triton.backends.autodiff.omitted import (
+from triton.backends.autodiff import AutodiffError, _native
+from triton.backends.autodiff.compiling import executable
+from triton.backends.autodiff.compiling.executable import Executable
+from triton.backends.autodiff.faults.assembler import assembled
+from triton.backends.autodiff.faults.omitted import (
     _NOTHING,
     omits_products,
     warn_of_omitted,
     with_all_products,
 )
-from triton.backends.autodiff.plan import Kernel
-from triton.backends.autodiff.target import (
+from triton.backends.autodiff.inspecting import corpus
+from triton.backends.autodiff.launching import blame, state
+from triton.backends.autodiff.plans.plan import Kernel
+from triton.backends.autodiff.plans.target import (
     described,
     name_of,
     other_form,

@@ -27,8 +27,8 @@ from kernels import (
 )
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
-from triton.backends.autodiff.constexprs import Constexprs, _numbers, _statements
-from triton.backends.autodiff.source import python_of
+from triton.backends.autodiff.printing.constexprs import Constexprs, _numbers, _statements
+from triton.backends.autodiff.printing.source import python_of
 
 TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "PRECISION": "tf32"}
 # Kernel, types of its arguments, constants.

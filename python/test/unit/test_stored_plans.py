@@ -10,8 +10,10 @@ import torch
 from gradients import random_tensor
 from kernels import normalization as norm
 from test_corpus import COPY
-from triton.backends.autodiff import AutodiffError, autodiff, differences, recording, stored_plans
+from triton.backends.autodiff import AutodiffError, autodiff
 from triton.backends.autodiff import __main__ as command
+from triton.backends.autodiff.inspecting import differences, stored_plans
+from triton.backends.autodiff.plans import recording
 
 TARGETS = ["cuda:80", "cuda:89", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942", "cpu"]
 
@@ -70,7 +72,7 @@ def test_requests_of_launches_are_recorded(requests):
 
 def test_recording(monkeypatch, tmp_path):
     """Known plans are recorded, too; where nothing can be written, an error says so."""
-    from triton_autodiff.cache import plan_for
+    from triton_autodiff.plans.cache import plan_for
 
     request = {**recording.REQUEST, "target": "cpu"}
     plan_for(COPY, request, "copy")

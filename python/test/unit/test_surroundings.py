@@ -427,8 +427,8 @@ def picked_kernel(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("inside", [True, False])
 def test_loaded_addresses_around_a_view(device, differentiable, monkeypatch, inside):
     """Only a run that checks accesses can tell."""
-    from triton.backends.autodiff import state
     from triton.backends.autodiff.errors import BoundsError
+    from triton.backends.autodiff.launching import state
 
     monkeypatch.setenv("TRITON_AUTODIFF_CHECK", "1")
     monkeypatch.setattr(state, "_ATTRIBUTE", "_surroundings_state")

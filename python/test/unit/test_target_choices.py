@@ -10,8 +10,9 @@ from kernels import large_tiles, matmul
 from test_corpus import SAMPLES
 from test_tiles import chunk_sizes
 from triton.backends.autodiff import __main__ as command
-from triton.backends.autodiff import _native, corpus
-from triton.backends.autodiff.target import beyond_memory
+from triton.backends.autodiff import _native
+from triton.backends.autodiff.inspecting import corpus
+from triton.backends.autodiff.plans.target import beyond_memory
 
 # Bytes of shared memory that a program may have, as the vendors say.
 MEMORY = {

@@ -9,8 +9,9 @@ import torch
 import triton
 import triton.language as tl
 from gradients import assert_close
-from triton.backends.autodiff import AutodiffError, addresses, autodiff, differentiable
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff.errors import ArgumentError
+from triton.backends.autodiff.storage import addresses
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ def two_processors(monkeypatch):
     """Longer tiles are for grids that still fill the machine, whichever it is that tests run on."""
     if FORWARD_ONLY:
         return
-    from triton.backends.autodiff import facts
+    from triton.backends.autodiff.checking import facts
 
     count = facts.processors
     monkeypatch.setattr(facts, "processors", lambda d: 2 if d.type == "cpu" else count(d))
@@ -196,7 +196,7 @@ def test_large_tiles_fit_hopper(name, dtype):
 def test_products_in_an_order_that_fits():
     """Where memory has an order, tiles are not divided: products come when it is there for them."""
     import hopper
-    from triton.backends.autodiff import corpus
+    from triton.backends.autodiff.inspecting import corpus
 
     device, constants = corpus.parse_target("cuda:89"), {"ROWS": 64, "SIZE": 128}
     text = hopper.ttir(large_tiles.exchanged_product_kernel, ["*fp32"] * 3, constants, True)

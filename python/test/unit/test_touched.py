@@ -25,7 +25,7 @@ def touched(monkeypatch):
     """The kernels beside those that added in the last backward; None if that is not known."""
     if gradients.FORWARD_ONLY:
         return None
-    from triton.backends.autodiff.backward import Backward
+    from triton.backends.autodiff.programs.backward import Backward
 
     noted, run = [], Backward.run
 

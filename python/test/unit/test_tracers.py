@@ -16,7 +16,8 @@ from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTens
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.flop_counter import FlopCounterMode
-from triton.backends.autodiff import AutodiffError, autodiff, cache, differentiable
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton.backends.autodiff.plans import cache
 
 pytestmark = pytest.mark.every_triton
 

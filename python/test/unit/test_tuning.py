@@ -10,10 +10,11 @@ import torch
 import triton
 from gradients import assert_gradients_close
 from kernels import gather, matmul, normalization
-from triton.backends.autodiff import AutodiffError, autodiff, differentiable, executable, tuning
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
+from triton.backends.autodiff.compiling import executable, tuning
+from triton.backends.autodiff.compiling.executable import Executable
 from triton.backends.autodiff.errors import ArgumentError, DoesNotFit
-from triton.backends.autodiff.executable import Executable
-from triton.backends.autodiff.plan import Kernel
+from triton.backends.autodiff.plans.plan import Kernel
 from triton.backends.compiler import GPUTarget
 from triton.runtime.errors import OutOfResources
 
@@ -236,7 +237,7 @@ def test_chosen_options_stay(compiler):
 def test_variant_that_does_not_fit(device, monkeypatch):
     """Tiles that are wider than the forward's need not fit: the next variant takes the place."""
     # With more processors, wider tiles leave some of them without work.
-    monkeypatch.setattr("triton.backends.autodiff.facts.processors", lambda device: 2)
+    monkeypatch.setattr("triton.backends.autodiff.checking.facts.processors", lambda device: 2)
     op, _ = product(device, **anew())
     inputs = leaves(device, (256, 128), (128, 256))
     wide = []
@@ -392,7 +393,7 @@ def test_leaves_alone_what_the_user_chose(device, timer):
 @pytest.fixture
 def few_processors(monkeypatch):
     """A machine for which few programs are enough, so that tiles may be longer."""
-    monkeypatch.setattr("triton.backends.autodiff.facts.processors", lambda device: 1)
+    monkeypatch.setattr("triton.backends.autodiff.checking.facts.processors", lambda device: 1)
 
 
 @pytest.mark.parametrize("best", [("", "_wide2"), ("_wide1", ""), ("_wide0", "_wide0")])
@@ -476,7 +477,7 @@ def _two_outputs(kernel, x):
 def test_sizes_for_which_other_kernels_are_made(device, timer, monkeypatch):
     """Where sizes allow, tiles are wider: those are kernels of their own, and measured as such."""
     # Few programs are enough for two processors.
-    monkeypatch.setattr("triton.backends.autodiff.facts.processors", lambda device: 2)
+    monkeypatch.setattr("triton.backends.autodiff.checking.facts.processors", lambda device: 2)
     op, small = product(device, autotune=True, **anew())
     large = leaves(device, (256, 128), (128, 256))
     assert_right(op, *small)

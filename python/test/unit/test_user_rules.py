@@ -94,7 +94,7 @@ def compile_for_gpu(kernel, constants, pointers):
 
 def differentiate_for_gpu(tmp_path, kernel, constants, pointers):
     """Differentiate a kernel that the CPU cannot run; the plan's kernels compile for a GPU."""
-    from triton.backends.autodiff.state import KernelState
+    from triton.backends.autodiff.launching.state import KernelState
 
     compiled = compile_for_gpu(kernel, constants, pointers)
     plan = KernelState.of(compiled, kernel).plan_of_everything()

@@ -14,8 +14,8 @@ from exporting import module_at
 from gradients import random_tensor
 from torch.autograd.graph import saved_tensors_hooks
 from triton.backends.autodiff import autodiff
-from triton_autodiff.backward import Backward
 from triton_autodiff.errors import AutodiffError
+from triton_autodiff.programs.backward import Backward
 
 pytestmark = pytest.mark.usefixtures("needs_gradients")
 PAGE = Path(__file__).parents[3] / "docs" / "host-program.md"

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-import triton.backends.autodiff.corpus as corpus
+import triton.backends.autodiff.inspecting.corpus as corpus
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import whiles
 

@@ -10,12 +10,12 @@ from . import door as _door
 
 if TYPE_CHECKING:
     from .api import autodiff, differentiable
-    from .custom import custom_vjp, stop_gradient
-    from .device_functions import grad, value_and_grad, vjp
     from .errors import AutodiffError, GradientCheckError
-    from .gradient_check import check
-    from .stubs import right_partial
-    from .user_rules import register_vjp
+    from .inspecting.gradient_check import check
+    from .kernels.stubs import right_partial
+    from .rules.custom import custom_vjp, stop_gradient
+    from .rules.device_functions import grad, value_and_grad, vjp
+    from .rules.user_rules import register_vjp
 
 __version__ = "0.1.0"
 
@@ -38,15 +38,15 @@ _HOMES = {
     "AutodiffError": "errors",
     "GradientCheckError": "errors",
     "autodiff": "api",
-    "check": "gradient_check",
-    "custom_vjp": "custom",
+    "check": "inspecting.gradient_check",
+    "custom_vjp": "rules.custom",
     "differentiable": "api",
-    "grad": "device_functions",
-    "register_vjp": "user_rules",
-    "right_partial": "stubs",
-    "stop_gradient": "custom",
-    "value_and_grad": "device_functions",
-    "vjp": "device_functions",
+    "grad": "rules.device_functions",
+    "register_vjp": "rules.user_rules",
+    "right_partial": "kernels.stubs",
+    "stop_gradient": "rules.custom",
+    "value_and_grad": "rules.device_functions",
+    "vjp": "rules.device_functions",
 }
 
 

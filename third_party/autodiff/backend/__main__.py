@@ -9,22 +9,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
-from . import (
-    __version__,
-    choices,
-    comparison,
-    corpus,
-    doctor,
-    leftovers,
-    recording,
-    stored_plans,
-    waiting,
-)
+from . import __version__
 from .errors import AutodiffError
-from .library import native
-from .target import parse_target
+from .inspecting import choices, comparison, corpus, doctor, stored_plans
+from .plans import recording
+from .support import leftovers, waiting
 
 TARGETS = "cuda:90, hip:gfx942, cpu"
 KERNEL = "a kernel as Triton prints it, *.ttir, or a request that was recorded, *.json"
@@ -103,26 +93,20 @@ def _corpus_table(options) -> int:
 
 def _explain(options) -> int:
     """Print what `explain()` says of a kernel that is not launched."""
-    from .cache import plan_for
-    from .explain import backward_text, report
-
-    asked = recording.read_one(Path(options.file))
-    # Errors in the file name the file; a plan would only name a text in Triton's cache.
-    native().run_pipeline(asked.ttir, "", options.file)
-    request = stored_plans.request_on(asked, parse_target(options.target))
-    plan = plan_for(asked.ttir, request, asked.name)
-    names = corpus.argument_names(asked.ttir, plan.kernel, len(plan.arguments))
-    plans = [(SimpleNamespace(spec=SimpleNamespace(names=names)), plan, None)]
-    print(backward_text(plans) if options.ir else report(plans, options.verbose))
+    print(_kernel_files().explained(options.file, options.target, options.ir, options.verbose))
     return 0
 
 
 def _source(options) -> int:
     """Print a kernel as Triton Python."""
-    from .source import python_of
-
-    print(python_of(recording.read_one(Path(options.file)).ttir, options.file), end="")
+    print(_kernel_files().as_python(options.file), end="")
     return 0
+
+
+def _kernel_files():
+    from .inspecting import kernel_files
+
+    return kernel_files
 
 
 def _example(place: str):
@@ -161,7 +145,7 @@ def _one_thread():
 @_one_thread()
 def _check(options) -> int:
     """Print a comparison with finite differences; returns 0 if all gradients are right."""
-    from .gradient_check import check
+    from .inspecting.gradient_check import check
 
     op, inputs = _example(options.example)
     report = check(

@@ -15,24 +15,26 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves
 from triton.runtime.jit import KernelInterface
 
-from . import graph_stubs, naming, plain_launches, results, runtime
-from .addresses import makes_pointers, refuse_addresses
-from .blame import blame, named_values, refuse_null, refuse_tangents
-from .eager_flops import is_counting
-from .effects import refuse_idle
 from .errors import ArgumentError, AutodiffError, KernelTypeError
-from .explain import backward_text, report
-from .graph_launch import record
-from .known import Known
-from .options import DEFAULT, Options
-from .order import Outermost
-from .source import backward_source
-from .specialize import Resolver
-from .state import KernelState
-from .stubs import name_after
-from .tensors import is_of
-from .tracers import NOT_IN_GRAPHS, is_recorded, outside_of_dynamo, refuse_tracers
-from .wrappers import Differentiable, is_kernel
+from .graphs import stubs as graph_stubs
+from .graphs.launch import record
+from .kernels import naming
+from .kernels.effects import refuse_idle
+from .kernels.order import Outermost
+from .kernels.stubs import name_after
+from .kernels.wrappers import Differentiable, is_kernel
+from .launching import plain_launches, results, runtime
+from .launching.blame import blame, named_values, refuse_null, refuse_tangents
+from .launching.eager_flops import is_counting
+from .launching.known import Known
+from .launching.options import DEFAULT, Options
+from .launching.specialize import Resolver
+from .launching.state import KernelState
+from .launching.tracers import NOT_IN_GRAPHS, is_recorded, outside_of_dynamo, refuse_tracers
+from .printing.explain import backward_text, report
+from .printing.source import backward_source
+from .storage.addresses import makes_pointers, refuse_addresses
+from .storage.tensors import is_of
 
 Tensor = torch.Tensor
 P = ParamSpec("P")
@@ -168,7 +170,7 @@ class DifferentiableKernel(Differentiable):
         the arguments stay the same. See `operator_of`; `described` has pairs, one after the other.
         """
         # Imported late, since it takes time and is for tracing only.
-        from .graph_operator import operator_of
+        from .graphs.operator import operator_of
 
         pairs = tuple(zip(described[::2], described[1::2], strict=True))
         try:
@@ -593,7 +595,7 @@ class Op(Outermost):
         these, is for DTensors; it is tried out on arguments like the `example`. With `shard=True`
         all rules that can be found are taken. See docs/pytorch.md.
         """
-        from .registered import register
+        from .operators.registered import register
 
         return register(self, name, schema, shard, example)
 
@@ -603,7 +605,7 @@ class Op(Outermost):
         Each rule divides all axes of one size. So sizes that are independent should differ in the
         example.
         """
-        from .sharding_rules import Trial
+        from .operators.sharding_rules import Trial
 
         names = list(inspect.signature(self.stub).parameters)[1:]
         return Trial(self, names, example).proposals()
@@ -618,7 +620,7 @@ class Op(Outermost):
 
 def _exporting():
     """Return what makes kernels and modules of plans: few programs ask for that."""
-    from . import export, printed_kernels
+    from .exporting import export, printed_kernels
 
     return printed_kernels.backward_kernels, export.export
 

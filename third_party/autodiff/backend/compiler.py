@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 @functools.lru_cache
 def sources_hash() -> str:
     """Return a hash of this package's Python files, which Triton's hash of backends lacks."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+    folder = Path(__file__).parent
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*.py")}
+    parts = [part for name in sorted(files) for part in (name.encode(), files[name].read_bytes())]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def _reject_custom_conversion(*args, **kwargs):

@@ -12,7 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
 from .errors import AutodiffError
-from .grid import checked_grid
+from .kernels.grid import checked_grid
 from .library import native
 
 # Triton keeps compiled kernels by device; CUDA's numbers start at 0.
@@ -46,7 +46,7 @@ class CPUUtils:
         try:
             kernel = native().load_cpu(binary, name)
         except AutodiffError as error:
-            from .cache import unusable
+            from .plans.cache import unusable
 
             raise unusable(f"kernel {name!r}: {error}") from error
         return kernel, kernel, 0, 0, 2**31 - 1

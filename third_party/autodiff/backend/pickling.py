@@ -2,4 +2,4 @@
 
 # It registers its classes.
 from . import api as api
-from .naming import restore as restore
+from .kernels.naming import restore as restore

@@ -12,11 +12,11 @@ import json
 import os
 import re
 
-from ..cache import manager_for, put, read_bytes
 from ..driver import host_arch
-from ..effects import refuse_results
+from ..kernels.effects import refuse_results
 from ..library import native
-from ..waiting import work
+from ..plans.cache import manager_for, put, read_bytes
+from ..support.waiting import work
 
 _FILE = "kernel.cpu_object"
 # Assertions say where they are in the source.

@@ -56,7 +56,7 @@ static std::set<unsigned> operandsOf(triton::FuncOp kernel, OperandKind kind) {
 }
 
 /// Whether Triton rounds to what a pointer points to as PyTorch does;
-/// partials.py has the same list.
+/// programs/partials.py has the same list.
 static bool roundsAsPyTorch(Type pointer) {
   if (!isa<triton::PointerType>(pointer))
     return false;

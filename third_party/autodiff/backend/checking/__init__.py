@@ -1,0 +1,1 @@
+"""What is true of a launch: a plan's expressions, checks and spaces, evaluated."""

@@ -1,0 +1,1 @@
+"""Derived kernels: compiled, several at a time, and tuned."""

@@ -1,0 +1,1 @@
+"""Launches as modules of their own, which import torch and triton alone."""

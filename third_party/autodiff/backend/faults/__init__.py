@@ -1,0 +1,1 @@
+"""What is done because of faults of Triton, ptxas and CPython."""

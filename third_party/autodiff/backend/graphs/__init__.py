@@ -1,0 +1,1 @@
+"""Launches in graphs of PyTorch: Dynamo, Inductor, AOTAutograd."""

@@ -1,0 +1,1 @@
+"""Looking at it: gradient checks, a corpus of launches, the doctor."""

@@ -1,0 +1,305 @@
+"""Launches as autograd nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import NamedTuple
+
+import torch
+
+from ..compiling.executable import launch
+from ..errors import ArgumentError, AutodiffError
+from ..kernels.wrappers import run_of
+from ..rules.user_rules import generation
+from ..storage.addresses import refuse_addresses
+from ..storage.overwritten import note as note_writes
+from ..storage.overwritten import saved_tensors
+from ..storage.tensors import PLAIN, TENSORS
+from . import eager_flops, graph_backward, plain_launches
+from .blame import blame, refuse_null
+from .execution import saves_by_hooks
+from .grafts import Graft, graft
+from .once import refuse_second
+from .results import note_wanted, note_without_history, of_thread
+from .state import KernelState
+from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
+
+Tensor = torch.Tensor
+# What records histories, and views.
+_RECORDING = (AUTOGRAD, torch._C.DispatchKey.ADInplaceOrView)
+_NONE = (None, None, None)
+
+
+def _backward(ctx, *upstream):
+    execution = ctx.execution
+    saved = saved_tensors(ctx)
+    if not torch.is_grad_enabled():
+        return (None, *execution.run_backward(ctx, saved, upstream))
+    with torch.no_grad():
+        gradients = execution.run_backward(ctx, saved, upstream)
+    name = f"kernel {execution.state.spec.name!r}"
+    inputs = [reference() for reference in ctx.left.inputs]
+    return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
+
+
+class _Launch(torch.autograd.Function):
+    """One kernel launch: takes its tensors, returns those that the kernel wrote."""
+
+    @staticmethod
+    def forward(ctx, call, *slots):
+        execution, *launched = call
+        return execution.run_forward(ctx, *launched)
+
+    backward = staticmethod(outside_of_dynamo(_backward, instead=graph_backward.record))
+    between_graphs = staticmethod(outside_of_dynamo(_backward))
+
+    @staticmethod
+    def _compiled_autograd_key(ctx):
+        graph_backward.describe(ctx)
+        return (ctx._autograd_function_id,)
+
+
+@functools.cache
+def _node(kind, name: str):
+    """Return a subclass of a node with its kernel's name, which PyTorch shows in graphs and
+    profiles.
+    """
+    return type(kind)(name, (kind,), {"__module__": kind.__module__})
+
+
+@functools.cache
+def _applying(name: str):
+    """Return `apply` of a kernel's nodes without what PyTorch does around it for `torch.func`,
+    which is not active when a launch is known.
+    """
+    return super(torch.autograd.Function, _node(_Launch, name)).apply
+
+
+class Look(NamedTuple):
+    """What is seen of the arguments of a launch, which are looked at once.
+
+    That is whether a gradient of one may be wanted, their CUDA device, and whether all are
+    `ordinary`: numbers, strings, or tensors with an address, which an empty one has not.
+    """
+
+    wants: bool
+    device: int | None
+    is_ordinary: bool
+
+
+def look_over(name: str, values) -> Look:
+    """Look at the arguments of a launch.
+
+    Raises for a proxy of `torch.fx` among the arguments of kernel `name`, and for tensors on
+    several devices.
+    """
+    wants, device, other, is_ordinary = False, None, None, True
+    for value in values:
+        kind = type(value)
+        if kind in PLAIN:
+            continue
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                wants = True
+            place = value.get_device() if value.is_cuda else None
+            try:
+                if kind not in TENSORS or value.is_nested or not value.data_ptr():
+                    is_ordinary = False
+            except (RuntimeError, ValueError):  # one that refuses to tell
+                is_ordinary = False
+        else:
+            refuse_proxy(name, value)
+            wants, is_ordinary = True, False
+            # A tuple, or a tensor descriptor.
+            inner = value if isinstance(value, (tuple, list)) else (getattr(value, "base", None),)
+            tensors = [part for part in inner if isinstance(part, (Tensor, tuple))]
+            place = look_over(name, tensors).device if tensors else None
+        if device is None:
+            device = place
+        elif place is not None and place != device:
+            other = place
+    wants = wants and torch.is_grad_enabled()
+    if wants and other is not None:
+        raise ArgumentError(
+            f"the tensors given to kernel {name!r} are on cuda:{device} and cuda:{other}: "
+            "move them to one device"
+        )
+    return Look(wants, device, is_ordinary)
+
+
+@contextlib.contextmanager
+def recording_history():
+    """Let PyTorch's operations record autograd history wherever gradients are enabled, and which
+    tensors are views.
+
+    In the implementation of a custom operator, PyTorch does neither, even under `enable_grad`.
+    """
+    excluded = [key for key in _RECORDING if torch._C._dispatch_tls_is_dispatch_key_excluded(key)]
+    if not (excluded and torch.is_grad_enabled()):
+        yield
+        return
+    for key in excluded:
+        torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+    try:
+        yield
+    finally:
+        for key in excluded:
+            torch._C._dispatch_tls_set_dispatch_key_excluded(key, True)
+
+
+def start(resolved, options):
+    """Run a resolved launch, as an autograd node if a gradient is wanted.
+
+    Returns the state of the compiled kernel and the execution; None for a plain launch.
+    """
+    kernel, grid = resolved.kernel, resolved.grid
+    state = KernelState.known(kernel, options) or KernelState.of(kernel, resolved.function, options)
+    leaves = state.spec.flatten(resolved.values)
+    if eager_flops.is_counting():
+        eager_flops.count_launch(state, grid, leaves)
+    wanted = _wanted(state, leaves)
+    execution = None
+    if wanted and torch.is_grad_enabled():
+        execution = state.execution(wanted, grid, leaves)
+    if execution is None or not execution.position:
+        launch_plainly(resolved, options)
+        refuse_addresses(kernel, resolved.function, leaves)
+        name, names = state.spec.name, state.spec.names
+        note_writes([(j, (name, names[j], None)) for j in state.outputs or ()], leaves)
+        return state, None
+    for j in execution.leaves_written:
+        _refuse_leaf(state, j, leaves[j])
+    plain_launches.watch()
+    apply = _node(_Launch, state.spec.name).apply
+    execute(apply, execution, kernel, grid, resolved.values, leaves)
+    return state, execution
+
+
+def execute(apply, execution, kernel, grid, values, leaves) -> None:
+    """Run a launch as an autograd node, by a function that applies it.
+
+    `values` are those of the kernel's parameters, `leaves` its run-time arguments.
+    """
+    inputs = [*execution.pick_slots(leaves)]
+    for i in execution.based:
+        inputs.append(leaves[i]._base)
+    spec = execution.state.spec
+    call = (execution, kernel, grid, values, leaves)
+    results = apply(call, *inputs)
+    if execution.without_history:
+        note_without_history(leaves[j] for j in execution.without_history)
+    if execution.views:
+        views = tuple([leaves[j] for j in execution.views])
+        graft(views, results[len(execution.dirty) :], _node(Graft, spec.name))
+        for j, spill in execution.spills.items():
+            spill.watch(leaves[j])
+    note_writes(execution.written, leaves)
+
+
+def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
+    """Run a known launch on a grid, if there is one; the first arguments are those that
+    `Known.find` returns.
+
+    Returns whether it was run, and the execution; None for a plain launch.
+    """
+    if grid is None:
+        return False, None
+    if not (wants and torch.is_grad_enabled()):
+        launch(record.kernel, grid, values, run_of(record.kernel), record.device)
+        return True, None
+    execution, state, revision = record.executions.get((grid, options.atomics()), _NONE)
+    if (
+        execution is None
+        or revision != state.revision
+        or state.generation != generation()
+        or saves_by_hooks(True) is not None
+    ):
+        return False, None
+    if of_thread.watch is not None:
+        note_wanted()
+    apply = _applying(state.spec.name)
+    execute(apply, execution, record.kernel, grid, values, record.pick(values))
+    return True, execution
+
+
+def _launch(resolved) -> None:
+    refuse_null(resolved.function, resolved.values, {})
+    launch(resolved.kernel, resolved.grid, resolved.values)
+
+
+def launch_plainly(resolved, options) -> None:
+    """Run a resolved launch without gradients."""
+    _launch(resolved)
+    if not plain_launches.note(resolved.kernel, resolved.values):
+        state = KernelState.known(resolved.kernel, options)
+        if state is not None and state.outputs:
+            leaves = state.spec.flatten(resolved.values)
+            written = (leaves[j] for j in state.outputs)
+            plain_launches.increase(
+                [t for t in written if isinstance(t, Tensor) and not t.is_inference()]
+            )
+
+
+def prepare(resolved, options):
+    """Return how a resolved launch would run; None if no argument requires a gradient."""
+    state = KernelState.of(resolved.kernel, resolved.function, options)
+    leaves = state.spec.flatten(resolved.values)
+    wanted = _wanted(state, leaves)
+    return state.execution(wanted, resolved.grid, leaves) if wanted else None
+
+
+def each_launch(resolver, take, args, kwargs, grid):
+    """Call a kernel, and pass each of its launches to `take(launch)` instead; returns its
+    result.
+    """
+    if resolver.wrapped:
+        result = through_wrappers(resolver, take, resolver.launcher(grid), args, kwargs)
+        if result is None and resolver.passes_on:
+            raise resolver.prevented()
+        return result
+    # As torch.no_grad does, which takes longer.
+    enabled = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    try:
+        launch = resolver.resolve(args, kwargs, grid)
+    finally:
+        torch._C._set_grad_enabled(enabled)
+    take(launch)
+    return launch.kernel
+
+
+def through_wrappers(resolver, take, call, args, kwargs):
+    """Call wrapped code, and pass each of its launches to `take(launch)` instead; returns its
+    result.
+
+    An error names the argument that Triton refuses.
+    """
+    try:
+        return resolver.through_wrappers(take, call, args, kwargs)
+    except AutodiffError:
+        raise
+    except Exception as error:
+        blame(resolver, args, kwargs, error)
+        raise
+
+
+def _wanted(state, leaves) -> tuple[int, ...]:
+    """Return the arguments that require a gradient."""
+    # What stands for a tensor that nobody knows has none.
+    return tuple([i for i in state.spec.pointers if getattr(leaves[i], "requires_grad", False)])
+
+
+def _refuse_leaf(state, index, tensor) -> None:
+    """Raise PyTorch's error for in-place operations on leaves, before the launch."""
+    where = f" (argument {state.spec.names[index]!r} of kernel {state.spec.name!r})"
+    if tensor.is_leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+            f"{where}: make what a kernel writes without requires_grad"
+        )
+    if tensor._is_view() and tensor._base.is_leaf and tensor._base.requires_grad:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+            + where
+        )

@@ -1,0 +1,277 @@
+"""The state of one compiled kernel: its plans, and the executions made from them.
+
+It is an attribute of Triton's `CompiledKernel`, so that it is freed with the kernel. There is one
+for each set of options that the kernel is used with.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import torch
+
+from ..checking import bounds
+from ..checking.facts import FactKey, Facts
+from ..errors import AutodiffError, PlanError
+from ..plans import determinism
+from ..plans.cache import plan_for
+from ..plans.launches import Launch
+from ..plans.target import described, warn_of_miscomputed
+from ..programs.backward import Handle
+from ..rules.user_rules import find_rules, generation, require_globals, rules_for
+from .asking import Ask, Case
+from .execution import Execution, saves_by_hooks
+from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
+from .specialize import Specialization
+from .tapes import default_limit
+
+_ATTRIBUTE = "_autodiff_states"
+_MAX_EXECUTIONS = 1024
+
+
+class Choice(NamedTuple):
+    """A plan that suits a launch, the facts of the launch that it is for, and the request.
+
+    `scalars` are the arguments that the choice depends on, `objections` the reasons, by argument,
+    why checks of gradients failed before. `unsuited` is how a plan would have rearranged the launch
+    that was asked for before, None if there was none that this launch breaks an assumption of.
+    """
+
+    handle: Handle
+    facts: Facts
+    ask: Ask
+    scalars: frozenset[int]
+    objections: dict[int, str]
+    unsuited: Launch | None = None
+
+
+class KernelState:
+    """Plans and executions of one compiled kernel."""
+
+    def __init__(self, kernel, function, options: Options, atomics: int):
+        self.spec = Specialization(kernel, function)
+        self._options = options
+        self.atomics = atomics
+        self.pointer_set = frozenset(self.spec.pointers)
+        self.outputs: tuple[int, ...] | None = None
+        # Threads with new facts at the same time wait for each other.
+        self.lock = threading.RLock()
+        self.generation = generation()
+        self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
+        self.used_rules = [*find_rules(self.spec.ttir).values()] if self._rules else []
+        require_globals(self.used_rules)
+        self.checks_bounds = bounds.wanted()
+        # Counts what changes the execution of a launch that has had one.
+        self.revision = 0
+        self._handles: dict = {}
+        self._families: dict = {}
+        self._expected: dict = {}
+        # The outputs that got gradients last, and all that ever did, by the arguments whose
+        # gradient was wanted.
+        self.latest: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.came: dict[tuple[int, ...], frozenset[int]] = {}
+
+    @classmethod
+    def of(cls, kernel, function, options=DEFAULT) -> KernelState:
+        """Return the state of a compiled kernel, made on first use."""
+        state = cls.known(kernel, options)
+        if state is None:
+            atomics = options.atomics()
+            state = cls(kernel, function, options, atomics)
+            if not hasattr(kernel, _ATTRIBUTE):
+                setattr(kernel, _ATTRIBUTE, {})
+            getattr(kernel, _ATTRIBUTE)[options, atomics] = state
+        return state
+
+    @staticmethod
+    def known(kernel, options=DEFAULT) -> KernelState | None:
+        """Return the state of a compiled kernel if it has one."""
+        states = getattr(kernel, _ATTRIBUTE, None)
+        state = None if states is None else states.get((options, options.atomics()))
+        # A rule that was registered later may change every plan.
+        if state is None or state.generation != generation():
+            return None
+        if state.used_rules:
+            require_globals(state.used_rules)
+        return state
+
+    def user_rules(self) -> list[str]:
+        """Return, in words, which user-defined derivatives the kernel has."""
+        registered = [f"register_vjp of {rule['name']!r}" for rule in self._rules]
+        return [*self.spec.own_derivatives(), *registered]
+
+    def ask(self, wanted, facts: Facts | None = None, **more) -> Ask:
+        """Return the first request, for what the user wants and, if it is given, the launch."""
+        described = {} if facts is None else facts.descriptors._asdict()
+        return Ask(wanted, **{**self._options.requested, **described, **more})
+
+    def handle(self, ask: Ask) -> Handle:
+        """Return the plan for a request, with its executables."""
+        handle = self._handles.get(ask)
+        if handle is None:
+            spec = self.spec
+            request = {**ask.to_json(), "rules": self._rules, "check": self.checks_bounds}
+            plan = plan_for(spec.ttir, {**request, **described(spec.target)}, spec.name)
+            warn_of_miscomputed(spec.name, plan)
+            if len(plan.arguments) != len(spec.types):
+                raise PlanError(
+                    f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
+                    f"{len(plan.arguments)}"
+                )
+            handle = Handle(plan, spec.target, spec.options, self._options.launch)
+            self._handles[ask] = handle
+            self.outputs = plan.outputs
+        return handle
+
+    @property
+    def tunes(self) -> bool:
+        """Whether options of backwards are measured; not with bounds checks."""
+        return self._options.tunes and not self.checks_bounds
+
+    @property
+    def forward_configs(self) -> tuple[tuple[int, int], ...]:
+        """The stages and warps in the forward's configurations."""
+        return self._options.forward_configs
+
+    def tape_limit(self, device) -> int:
+        """Return how many bytes the tapes of one backward may take."""
+        limit = self._options.tape_limit
+        return default_limit(device) if limit is None else limit
+
+    def choose(self, ask: Ask, facts: Facts) -> Choice:
+        """Return a plan that suits a launch: that of a request, or of changed requests.
+
+        This ends: no request comes twice, and there are finitely many, since they consist of flags,
+        sets of arguments, and lengths of axes with at most 2^20 lanes in all.
+        """
+        scalars: set[int] = set()
+        asked: set[Ask] = set()
+        objections: dict[int, str] = {}
+        unsuited = None
+        forbidden = self.atomics == FORBIDDEN
+        while ask not in asked:
+            asked.add(ask)
+            handle = self.handle(ask)
+            scalars |= handle.plan.used_arguments()
+            case = Case(handle, facts, forbidden, self.tape_limit(facts.device))
+            found = case.next()
+            if not found:
+                return Choice(
+                    case.handle, case.facts, ask, frozenset(scalars), objections, unsuited
+                )
+            if any(entry.key is None for entry in found):
+                raise determinism.refused(self.spec, handle.plan, case.failed, case.repeated)
+            objections |= case.failed_among(found)
+            if any(entry.fails == "launch" for entry in found):
+                unsuited = handle.plan.launch
+            ask = ask.changed(case.changes(found))
+        raise PlanError(f"kernel {self.spec.name!r}: plans say to ask for what was asked before")
+
+    def execution(self, wanted, grid, leaves, foreseen=True) -> Execution:
+        """Return how to run a launch that wants the gradients of arguments `wanted`.
+
+        It is planned for the outputs that are expected to have gradients, or for all of them if
+        that is not `foreseen`, as in a graph.
+        """
+        # When a checkpoint's forward is run again, hooks have to save the same tensors.
+        expected = self._expected.get(wanted) if foreseen and not saves_by_hooks(True) else None
+        family = self._families.get(wanted)
+        if family is not None:
+            key, executions = family
+            found = executions.get((expected, key.extract(grid, leaves)[0]))
+            if found is not None:
+                return found
+        with self.lock:
+            return self._new_execution(wanted, expected, grid, leaves)
+
+    def _new_execution(self, wanted, expected, grid, leaves) -> Execution:
+        family = self._families.get(wanted)
+        if family is None:
+            family = self._families[wanted] = self._family(wanted)
+        key, executions = family
+        facts_key, aliasing = key.extract(grid, leaves)
+        found = executions.get((expected, facts_key))
+        if found is None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+            # During a capture, nothing new can be compiled.
+            found = executions.get((None, facts_key))
+        if found is not None:
+            return found
+        key.validate(leaves, self.spec.target)
+        facts = Facts(key, grid, leaves, aliasing)
+        found = self._planned(wanted, facts, expected)
+        if not found.is_complete:
+            found = self._planned(wanted, facts, None)
+        if self.atomics == WARNED_OF:
+            determinism.warn(self.spec, found.backward.plan)
+        needed = found.needed()
+        if not key.covers(*needed):
+            self.forget(key, *needed)
+        facts_key, _ = key.extract(grid, leaves)
+        if len(executions) >= _MAX_EXECUTIONS:
+            executions.clear()
+        executions[expected, facts_key] = found
+        return found
+
+    def _planned(self, wanted, facts, outputs) -> Execution:
+        """Return how to run a launch for gradients of these outputs, or (None) of all."""
+        choice = self.choose(self.ask(wanted, facts, cotangents=outputs), facts)
+        return Execution(self, wanted, choice, facts, outputs)
+
+    def note_upstream(self, wanted, outputs: tuple[int, ...]) -> None:
+        """Remember for which outputs gradients came."""
+        if self.latest.get(wanted) != outputs:
+            self.latest[wanted] = outputs
+            self.came[wanted] = self.came.get(wanted, frozenset()).union(outputs)
+
+    def expect(self, wanted, outputs) -> None:
+        """Plan launches from now on for gradients of these outputs, and those expected before.
+
+        Where atomics are forbidden, nothing changes: equal backwards give equal bits.
+        """
+        if self.atomics == FORBIDDEN:
+            return
+        with self.lock:
+            before = self._expected.get(wanted, ())
+            self._expected[wanted] = tuple(sorted({*before, *outputs}))
+            self.revision += 1
+
+    def _family(self, wanted):
+        plan = self.handle(self.ask(wanted)).plan
+        spec = self.spec
+        key = FactKey(
+            spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors, plan.accesses
+        )
+        return key, {}
+
+    def forget(self, key: FactKey, *needed) -> None:
+        """Add facts to a key; executions with the old key are dropped."""
+        key.grow(*needed)
+        self.revision += 1
+        for family_key, executions in self._families.values():
+            if family_key is key:
+                executions.clear()
+
+    def plans(self):
+        """Return the plans asked for so far, the latest last."""
+        return [handle.plan for handle in self._handles.values()]
+
+    def plan_of_everything(self):
+        """Return the plan for all inputs and outputs, for display."""
+        plan = self.plan_of_floats()
+        if not plan.inputs or not plan.backward:
+            raise self._nothing()
+        return plan
+
+    def plan_of_floats(self, wanted=None):
+        """Return the plan for all outputs, if any of these holds floats, and may have a history."""
+        plan = self.handle(self.ask(wanted, deterministic=self.atomics == FORBIDDEN)).plan
+        if not plan.history:
+            raise self._nothing()
+        return plan
+
+    def _nothing(self) -> AutodiffError:
+        return AutodiffError(
+            f"kernel {self.spec.name!r} has nothing to differentiate: no floating-point "
+            "argument that it stores to depends on one that it loads"
+        )

@@ -1,0 +1,1 @@
+"""Operations as registered operators of PyTorch, also for DTensors."""

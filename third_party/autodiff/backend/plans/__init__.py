@@ -1,0 +1,1 @@
+"""What the compiler answers: requests, plans, and where both are kept."""

@@ -1,0 +1,1 @@
+"""Kernels as Triton Python, expressions as Python, and a plan in words."""

@@ -1,0 +1,55 @@
+"""The forward of one plan at launches that share their facts: a host program, bound to them."""
+
+from __future__ import annotations
+
+import torch
+
+from ..checking.facts import Facts
+from ..compiling.executable import launching, load
+from .binding import Binding
+from .host_program import HostProgram
+from .host_steps import Registers
+
+
+class Forward(Binding):
+    """The launch that a user asks for, and what it copies before and leaves for the backward.
+
+    `copied` are the arguments that it may change, and whose old contents the backward reads.
+    """
+
+    def __init__(self, handle, facts: Facts, spec, copied):
+        super().__init__(handle, facts, spec)
+        self.copied = copied
+        self.program = self.needed(HostProgram.of(self.plan).forward)
+        self._steps = self.functions_of(self.program)
+        self._rest = self.known()
+        # Whether it is the user's own launch, and nothing else.
+        self._is_plain = handle.forward is None and len(self._steps) == 1
+        # What a plain one is launched by, once it has been.
+        self.launch = None
+        self._copies = [self.place("before", i) for i in copied]
+        self._buffers = [self.place("buffer", n) for n in self.saved]
+
+    def count(self, registers: Registers) -> None:
+        """Count how often loops run."""
+        tensors = [value for value in registers.given if isinstance(value, torch.Tensor)]
+        registers.counts = self.counting.run(registers.given, tensors)
+
+    def compile(self, kernel) -> None:
+        """Compile the forward; `kernel` is the user's own, if that is launched."""
+        if self.handle.forward is not None:
+            self.handle.forward.compile()
+        elif 0 not in self.facts.grid:
+            load(kernel)
+
+    def run(self, kernel, grid, values, leaves) -> list[torch.Tensor]:
+        """Launch; returns copies of arguments, and what the forward leaves."""
+        if self._is_plain:
+            self.launch = launching(kernel, grid, self.device)
+            self.launch(values)
+            return []
+        registers = Registers([*leaves, *self._rest], leaves, None, None)
+        registers.call = (kernel, grid, values)
+        for step in self._steps:
+            step(registers)
+        return [registers.tensors[place] for place in (*self._copies, *self._buffers)]

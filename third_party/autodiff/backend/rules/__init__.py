@@ -1,0 +1,1 @@
+"""Derivatives that users define, and gradients of functions inside of kernels."""

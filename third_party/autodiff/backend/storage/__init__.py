@@ -1,0 +1,1 @@
+"""Tensors and their memory: layouts, addresses, buffers, who wrote last."""
