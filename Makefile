@@ -8,8 +8,8 @@ PYTHON ?=
 TRITON ?=
 BUILD ?= build/core
 JOBS ?= $(shell nproc)
-# Tests at a time: on a GPU, each takes memory of its own.
-TEST_JOBS ?= $(shell echo $$(($(JOBS) < 16 ? $(JOBS) : 16)))
+# Tests at a time: one more than cores, as some wait. On a GPU, each takes memory of its own.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) < 16 ? $(JOBS) + 1 : 16)))
 # The interpreter that `make install` chose.
 PY = $(or $(PYTHON),$(shell cat build/python 2>/dev/null),python3)
 

@@ -35,7 +35,9 @@ REPLAYER = replay.Replayer()
 NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
 COMMIT = levels.commit()
 # Where there is a GPU, of so many cases of the CPU device one runs: all do where there is none.
-CPU_CASES = 4
+CPU_CASES = 8
+# A case of a device that is not there would only be skipped.
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 _CASES = itertools.count()
 
 
@@ -52,7 +54,7 @@ def pytest_addoption(parser):
         choices=["cpu", "cuda", "all", "chosen"],
         default="chosen",
         help="the devices to test on: where there is a GPU, by default all cases of the GPU, and "
-        "of those of the CPU one in four, at each commit other ones if git tells it; a test that "
+        "of those of the CPU one in eight, at each commit other ones if git tells it; a test that "
         "is named runs. A machine without a GPU has no choice",
     )
 
@@ -274,7 +276,7 @@ def _skip_unavailable(device, request):
         pytest.skip("no CUDA device on this machine")
 
 
-@pytest.fixture(params=["cpu", "cuda"])
+@pytest.fixture(params=DEVICES)
 def device(request):
     """The device to test on. Where there is a GPU the CPU backend is chosen explicitly."""
     _skip_unavailable(request.param, request)
