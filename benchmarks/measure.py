@@ -133,11 +133,11 @@ def _compiled(function):
 def _differentiate_ms(op) -> float:
     """Milliseconds that our passes take for the backward of the last launch."""
     from triton_autodiff import _native
-    from triton_autodiff.launching.state import Ask
+    from triton_autodiff.launching.state import PlanRequest
 
     execution = op.kernel._launches[-1][1]
     ttir = execution.state.spec.ttir
-    request = json.dumps(Ask(execution.wanted).to_json())
+    request = json.dumps(PlanRequest(execution.wanted).to_json())
     times = []
     for _ in range(3):
         start = time.perf_counter()

@@ -126,7 +126,10 @@ class Notes:
         except (Unreachable, pickle.PicklingError, TypeError, AttributeError):
             return None
         plans = tuple(
-            sorted((handle.plan.asked[1], handle.plan) for handle in state._handles.values())
+            sorted(
+                (compiled_plan.plan.asked[1], compiled_plan.plan)
+                for compiled_plan in state._compiled_plans.values()
+            )
         )
         key = _digest((pickled, [asked for asked, _ in plans]))
         if key not in self.kernels:

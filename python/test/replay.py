@@ -181,12 +181,12 @@ def differences(recording: Recording, state, options) -> list[str]:
     from triton.backends.autodiff import AutodiffError
     from triton.backends.autodiff.exporting.export import export
     from triton.backends.autodiff.launching import runtime
-    from triton.backends.autodiff.launching.specialize import Launch
+    from triton.backends.autodiff.launching.specialize import CompiledLaunch
 
     plans = []
 
     def by_us(values):
-        launch = Launch(recording.function, recording.kernel, recording.grid, values)
+        launch = CompiledLaunch(recording.function, recording.kernel, recording.grid, values)
         plans.append(runtime.start(launch, options)[1])
 
     def by_a_module(values):

@@ -10,7 +10,7 @@ import triton.language as tl
 from triton.backends.autodiff import differentiable
 from triton.backends.autodiff.errors import AutodiffError, PlanError
 from triton.backends.autodiff.launching import state
-from triton.backends.autodiff.launching.asking import Ask
+from triton.backends.autodiff.launching.asking import PlanRequest
 from triton.backends.autodiff.plans.plan import Next
 
 
@@ -40,7 +40,7 @@ def norm_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 def asked(monkeypatch):
     """The requests since the beginning of the test, as far as they are no default."""
     requests, derive = [], state.plan_for
-    default = Ask(None).to_json()
+    default = PlanRequest(None).to_json()
 
     def noted(ttir, request, name):
         found = {k: v for k, v in request.items() if k in default and v != default[k]}

@@ -17,7 +17,7 @@ from triton.backends.autodiff.compiling.executable import Executable
 from triton.backends.autodiff.errors import ArgumentError, AutodiffError, PlanError
 from triton.backends.autodiff.launching import runtime, state
 from triton.backends.autodiff.launching.options import Options
-from triton.backends.autodiff.launching.specialize import Launch
+from triton.backends.autodiff.launching.specialize import CompiledLaunch
 from triton.backends.autodiff.plans import plan as plans
 from triton.runtime.driver import driver
 
@@ -60,7 +60,7 @@ class FakeResolver:
         self.function = types.SimpleNamespace(__name__=function.__name__, arg_names=list(signature))
 
     def resolve(self, args, kwargs, grid):
-        return Launch(self.function, self.kernel, grid, list(args))
+        return CompiledLaunch(self.function, self.kernel, grid, list(args))
 
 
 class Scenario:
@@ -596,7 +596,7 @@ def test_stores_to_one_place_take_the_upstream_gradient_once(scatter, strides):
         y = torch.zeros(4)
         x.grad = None
         _, execution = scatter.launch(x, y, s, grid=(4, 1, 1))
-        assert execution.ask.repeated == ((1,) if s == 0 else ())
+        assert execution.request.repeated == ((1,) if s == 0 else ())
         y.backward(upstream)
         expected = upstream if s == 1 else torch.tensor([0.0, 0.0, 0.0, 1.0])
         torch.testing.assert_close(x.grad, expected)

@@ -1,6 +1,6 @@
 """Assertions, as Python text, that a launch satisfies what an exported plan assumes.
 
-They check the same as `asking.Case`: that every check holds, and every assumption.
+They check the same as `asking.Suitability`: that every check holds, and every assumption.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ Tensor = torch.Tensor
 _NARROW = (torch.float16, torch.bfloat16, torch.float32)
 
 
-class _Launch(NamedTuple):
+class _NotedLaunch(NamedTuple):
     """A launch of the operation as it is.
 
     Under a wrapper, which may do anything, `sources` has for each value its index among the tensors
@@ -205,7 +205,7 @@ class Reference:
             if rules:
                 self.user_rules[state.spec.name] = rules
             sources = [_place(value, given) for value in launch.values]
-            launches.append(_Launch(state.spec, launch.grid, list(launch.values), sources))
+            launches.append(_NotedLaunch(state.spec, launch.grid, list(launch.values), sources))
 
         device = next((tensor.device for tensor in given), None)
         guard = torch.cuda.device(device) if device is not None and device.type == "cuda" else None

@@ -14,13 +14,13 @@ from ..checking.expr import substitute
 from ..checking.facts import Facts
 from ..errors import CheckError, PlanError
 from ..plans.plan import Next
-from ..programs.backward import Handle
+from ..programs.backward import CompiledPlan
 from ..programs.binding import buffer_sizes
 from .options import REQUESTED
 from .tapes import tape_bytes
 
 
-class Ask(NamedTuple):
+class PlanRequest(NamedTuple):
     """A request for a plan, without the kernel; see docs/plan.md."""
 
     wanted: tuple[int, ...] | None
@@ -49,26 +49,28 @@ class Ask(NamedTuple):
                 del request[name]
         return request
 
-    def changed(self, changes) -> Ask:
+    def changed(self, changes) -> PlanRequest:
         """Return it with changes, `(key, value)` pairs; values are added to keys that are lists."""
-        ask = self
+        request = self
         for key, value in changes:
             if key in Next.LISTS:
-                value = tuple(sorted({*getattr(ask, key), *value}))
-            ask = ask._replace(**{key: value})
-        return ask
+                value = tuple(sorted({*getattr(request, key), *value}))
+            request = request._replace(**{key: value})
+        return request
 
 
-class Case:
+class Suitability:
     """A plan for a launch: which checks fail, and what to request next.
 
     Everything is evaluated lazily: expressions of a later step may be undefined if an earlier step
     applies.
     """
 
-    def __init__(self, handle: Handle, launched: Facts, forbids_atomics: bool, tape_limit: int):
-        self._handle = handle
-        self._plan = handle.plan
+    def __init__(
+        self, compiled_plan: CompiledPlan, launched: Facts, forbids_atomics: bool, tape_limit: int
+    ):
+        self._compiled_plan = compiled_plan
+        self._plan = compiled_plan.plan
         self._launched = launched
         self._forbids_atomics = forbids_atomics
         self._tape_limit = tape_limit
@@ -147,7 +149,7 @@ class Case:
         return self._own.with_spans(self._spans)
 
     @functools.cached_property
-    def handle(self) -> Handle:
+    def compiled_plan(self) -> CompiledPlan:
         """The plan.
 
         Where a gradient's check fails, its variant that leaves elements out, if that holds.
@@ -156,12 +158,12 @@ class Case:
         # Elements that are left out have gradient zero, and need no atomics.
         others = (g.leaving_out() for g in self._plan.gradients if g.argument in failed)
         sparse = [g for g in others if g and not self._objections([g])]
-        return self._handle.with_gradients(sparse) if sparse else self._handle
+        return self._compiled_plan.with_gradients(sparse) if sparse else self._compiled_plan
 
     @functools.cached_property
     def failed(self) -> dict[int, str]:
         """Why checks of gradients fail, by argument."""
-        return self._objections(self.handle.plan.gradients)
+        return self._objections(self.compiled_plan.plan.gradients)
 
     @functools.cached_property
     def repeated(self) -> set[int]:
@@ -176,7 +178,7 @@ class Case:
         facts = self._own
         return {
             gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)
-            for gradient in self.handle.plan.gradients
+            for gradient in self.compiled_plan.plan.gradients
             if (tensor := facts.tensors[gradient.argument]).is_tensor
         }
 

@@ -70,13 +70,13 @@ class Execution:
     def __init__(self, state, wanted, choice, facts: Facts, planned=None):
         self.state = state
         self.wanted = wanted
-        self.ask = choice.ask
+        self.request = choice.request
         self.objections = choice.objections
         self.unsuited = choice.unsuited
         self.facts = facts
         self.planned = planned
-        handle = choice.handle
-        plan = handle.plan
+        compiled_plan = choice.compiled_plan
+        plan = compiled_plan.plan
         self.plan = plan
         self._variants: dict = {}
         # The backwards for gradients of certain outputs, that have come before.
@@ -86,7 +86,7 @@ class Execution:
         self._is_compiled = False
         self._check_hazards(plan, choice.facts)
         self._classify_outputs(plan, facts)
-        self.backward = Backward(handle, choice.facts, state.spec)
+        self.backward = Backward(compiled_plan, choice.facts, state.spec)
         self._choose_saved(plan, facts)
         # Arguments whose base, the tensor that they are a view of, gets the gradient of elements
         # around.
@@ -104,7 +104,7 @@ class Execution:
         self._judge_stores(plan, facts)
         if self.is_complete:
             self._check_history(plan if self.spare is None else self.spare.plan)
-        self.forward = Forward(handle, choice.facts, state.spec, self.copied)
+        self.forward = Forward(compiled_plan, choice.facts, state.spec, self.copied)
         # Which results are the gradients of the slots; those that are wanted come first.
         self._keys = [i if i in wanted else None for i in self.slots]
         self._keys += [(BASE, i) for i in self.based]
@@ -534,9 +534,9 @@ class Execution:
         """
         keep_saving = self.plan.forward is not None
         # A gradient that only other outputs need is not masked.
-        ask = self.ask._replace(cotangents=live, save=keep_saving, confine=())
-        choice = self.state.choose(ask.changed(changes), self.facts)
-        backward = Backward(choice.handle, choice.facts, self.state.spec).give_to(self.based)
+        request = self.request._replace(cotangents=live, save=keep_saving, confine=())
+        choice = self.state.choose(request.changed(changes), self.facts)
+        backward = Backward(choice.compiled_plan, choice.facts, self.state.spec).give_to(self.based)
         if not self._can_precede(backward):
             if live is not None and learns:
                 self.state.expect(self.wanted, live)

@@ -92,7 +92,7 @@ class Options(NamedTuple):
 
     @property
     def requested(self) -> dict[str, object]:
-        """Options that override decisions of the compiler; see `Ask`."""
+        """Options that override decisions of the compiler; see `PlanRequest`."""
         return {name: value for name, value in self.backward or () if name in REQUESTED}
 
     @property

@@ -213,7 +213,7 @@ def _depend(kernel, sources) -> bool:
     try:
         state = KernelState.of(kernel, kernel.src.fn)
         wanted = tuple(pointer.number for pointer in sources)
-        return bool(state.handle(state.ask(wanted)).plan.with_history(wanted))
+        return bool(state.compiled_plan(state.first_request(wanted)).plan.with_history(wanted))
     except AutodiffError:
         # It is not known, then.
         return True

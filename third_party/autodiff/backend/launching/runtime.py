@@ -43,7 +43,7 @@ def _backward(ctx, *upstream):
     return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
 
 
-class _Launch(torch.autograd.Function):
+class _LaunchNode(torch.autograd.Function):
     """One kernel launch: takes its tensors, returns those that the kernel wrote."""
 
     @staticmethod
@@ -73,7 +73,7 @@ def _applying(name: str):
     """Return `apply` of a kernel's nodes without what PyTorch does around it for `torch.func`,
     which is not active when a launch is known.
     """
-    return super(torch.autograd.Function, _node(_Launch, name)).apply
+    return super(torch.autograd.Function, _node(_LaunchNode, name)).apply
 
 
 class Look(NamedTuple):
@@ -171,7 +171,7 @@ def start(resolved, options):
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
     plain_launches.watch()
-    apply = _node(_Launch, state.spec.name).apply
+    apply = _node(_LaunchNode, state.spec.name).apply
     execute(apply, execution, kernel, grid, resolved.values, leaves)
     return state, execution
 

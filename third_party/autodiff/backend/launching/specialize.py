@@ -49,7 +49,7 @@ def _tried(tuned: list[list[Config]]) -> tuple[tuple[int, int], ...]:
 _UNKNOWN = object()
 
 
-class Launch:
+class CompiledLaunch:
     """One launch of a function, bound and compiled but not run."""
 
     __slots__ = ("function", "kernel", "grid", "values")
@@ -95,7 +95,7 @@ class Resolver:
         empty = inspect.Parameter.empty
         self.defaults = {p.name: p.default for p in parameters if p.default is not empty}
 
-    def resolve(self, args, kwargs, grid) -> Launch:
+    def resolve(self, args, kwargs, grid) -> CompiledLaunch:
         """Specialise and compile the function for the arguments of a launch.
 
         An error names the argument that Triton refuses.
@@ -106,7 +106,7 @@ class Resolver:
             blame(self, args, kwargs, error)
             raise
 
-    def _resolve(self, args, kwargs, grid) -> Launch:
+    def _resolve(self, args, kwargs, grid) -> CompiledLaunch:
         if self.interpreted:
             with compiling(self.function):
                 kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
@@ -121,7 +121,7 @@ class Resolver:
             grid = grid(dict(zip(self.names, values, strict=True)))
         backend = kernel.metadata.target.backend
         grid = checked_grid(grid, self.function.__name__, backend)
-        return Launch(self.function, kernel, grid, values)
+        return CompiledLaunch(self.function, kernel, grid, values)
 
     def chosen(self, arguments: dict, config: dict) -> dict:
         """Return the arguments that a configuration and heuristics add to a launch."""
@@ -195,7 +195,7 @@ class Resolver:
             )
         grid = checked_grid(grid, function.__name__, kernel.metadata.target.backend)
         try:
-            return take(Launch(function, kernel, grid, list(values)))
+            return take(CompiledLaunch(function, kernel, grid, list(values)))
         except AutodiffError as error:
             error.args = (str(error).rstrip() + self._chosen(kernel, values),)
             raise

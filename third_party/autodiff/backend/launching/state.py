@@ -16,11 +16,11 @@ from ..checking.facts import FactKey, Facts
 from ..errors import AutodiffError, PlanError
 from ..plans import determinism
 from ..plans.cache import plan_for
-from ..plans.launches import Launch
+from ..plans.rearranged_launch import RearrangedLaunch
 from ..plans.target import described, warn_of_miscomputed
-from ..programs.backward import Handle
+from ..programs.backward import CompiledPlan
 from ..rules.user_rules import find_rules, generation, require_globals, rules_for
-from .asking import Ask, Case
+from .asking import PlanRequest, Suitability
 from .execution import Execution, saves_by_hooks
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialize import Specialization
@@ -30,7 +30,7 @@ _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
 
 
-class Choice(NamedTuple):
+class ChosenPlan(NamedTuple):
     """A plan that suits a launch, the facts of the launch that it is for, and the request.
 
     `scalars` are the arguments that the choice depends on, `objections` the reasons, by argument,
@@ -38,12 +38,12 @@ class Choice(NamedTuple):
     that was asked for before, None if there was none that this launch breaks an assumption of.
     """
 
-    handle: Handle
+    compiled_plan: CompiledPlan
     facts: Facts
-    ask: Ask
+    request: PlanRequest
     scalars: frozenset[int]
     objections: dict[int, str]
-    unsuited: Launch | None = None
+    unsuited: RearrangedLaunch | None = None
 
 
 class KernelState:
@@ -64,7 +64,7 @@ class KernelState:
         self.checks_bounds = bounds.wanted()
         # Counts what changes the execution of a launch that has had one.
         self.revision = 0
-        self._handles: dict = {}
+        self._compiled_plans: dict = {}
         self._families: dict = {}
         self._expected: dict = {}
         # The outputs that got gradients last, and all that ever did, by the arguments whose
@@ -101,28 +101,28 @@ class KernelState:
         registered = [f"register_vjp of {rule['name']!r}" for rule in self._rules]
         return [*self.spec.own_derivatives(), *registered]
 
-    def ask(self, wanted, facts: Facts | None = None, **more) -> Ask:
+    def first_request(self, wanted, facts: Facts | None = None, **more) -> PlanRequest:
         """Return the first request, for what the user wants and, if it is given, the launch."""
         described = {} if facts is None else facts.descriptors._asdict()
-        return Ask(wanted, **{**self._options.requested, **described, **more})
+        return PlanRequest(wanted, **{**self._options.requested, **described, **more})
 
-    def handle(self, ask: Ask) -> Handle:
+    def compiled_plan(self, request: PlanRequest) -> CompiledPlan:
         """Return the plan for a request, with its executables."""
-        handle = self._handles.get(ask)
-        if handle is None:
+        compiled_plan = self._compiled_plans.get(request)
+        if compiled_plan is None:
             spec = self.spec
-            request = {**ask.to_json(), "rules": self._rules, "check": self.checks_bounds}
-            plan = plan_for(spec.ttir, {**request, **described(spec.target)}, spec.name)
+            data = {**request.to_json(), "rules": self._rules, "check": self.checks_bounds}
+            plan = plan_for(spec.ttir, {**data, **described(spec.target)}, spec.name)
             warn_of_miscomputed(spec.name, plan)
             if len(plan.arguments) != len(spec.types):
                 raise PlanError(
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
                     f"{len(plan.arguments)}"
                 )
-            handle = Handle(plan, spec.target, spec.options, self._options.launch)
-            self._handles[ask] = handle
+            compiled_plan = CompiledPlan(plan, spec.target, spec.options, self._options.launch)
+            self._compiled_plans[request] = compiled_plan
             self.outputs = plan.outputs
-        return handle
+        return compiled_plan
 
     @property
     def tunes(self) -> bool:
@@ -139,33 +139,38 @@ class KernelState:
         limit = self._options.tape_limit
         return default_limit(device) if limit is None else limit
 
-    def choose(self, ask: Ask, facts: Facts) -> Choice:
+    def choose(self, request: PlanRequest, facts: Facts) -> ChosenPlan:
         """Return a plan that suits a launch: that of a request, or of changed requests.
 
         This ends: no request comes twice, and there are finitely many, since they consist of flags,
         sets of arguments, and lengths of axes with at most 2^20 lanes in all.
         """
         scalars: set[int] = set()
-        asked: set[Ask] = set()
+        asked: set[PlanRequest] = set()
         objections: dict[int, str] = {}
         unsuited = None
         forbidden = self.atomics == FORBIDDEN
-        while ask not in asked:
-            asked.add(ask)
-            handle = self.handle(ask)
-            scalars |= handle.plan.used_arguments()
-            case = Case(handle, facts, forbidden, self.tape_limit(facts.device))
+        while request not in asked:
+            asked.add(request)
+            compiled_plan = self.compiled_plan(request)
+            scalars |= compiled_plan.plan.used_arguments()
+            case = Suitability(compiled_plan, facts, forbidden, self.tape_limit(facts.device))
             found = case.next()
             if not found:
-                return Choice(
-                    case.handle, case.facts, ask, frozenset(scalars), objections, unsuited
+                return ChosenPlan(
+                    case.compiled_plan,
+                    case.facts,
+                    request,
+                    frozenset(scalars),
+                    objections,
+                    unsuited,
                 )
             if any(entry.key is None for entry in found):
-                raise determinism.refused(self.spec, handle.plan, case.failed, case.repeated)
+                raise determinism.refused(self.spec, compiled_plan.plan, case.failed, case.repeated)
             objections |= case.failed_among(found)
             if any(entry.fails == "launch" for entry in found):
-                unsuited = handle.plan.launch
-            ask = ask.changed(case.changes(found))
+                unsuited = compiled_plan.plan.launch
+            request = request.changed(case.changes(found))
         raise PlanError(f"kernel {self.spec.name!r}: plans say to ask for what was asked before")
 
     def execution(self, wanted, grid, leaves, foreseen=True) -> Execution:
@@ -215,7 +220,7 @@ class KernelState:
 
     def _planned(self, wanted, facts, outputs) -> Execution:
         """Return how to run a launch for gradients of these outputs, or (None) of all."""
-        choice = self.choose(self.ask(wanted, facts, cotangents=outputs), facts)
+        choice = self.choose(self.first_request(wanted, facts, cotangents=outputs), facts)
         return Execution(self, wanted, choice, facts, outputs)
 
     def note_upstream(self, wanted, outputs: tuple[int, ...]) -> None:
@@ -237,7 +242,7 @@ class KernelState:
             self.revision += 1
 
     def _family(self, wanted):
-        plan = self.handle(self.ask(wanted)).plan
+        plan = self.compiled_plan(self.first_request(wanted)).plan
         spec = self.spec
         key = FactKey(
             spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors, plan.accesses
@@ -254,7 +259,7 @@ class KernelState:
 
     def plans(self):
         """Return the plans asked for so far, the latest last."""
-        return [handle.plan for handle in self._handles.values()]
+        return [compiled_plan.plan for compiled_plan in self._compiled_plans.values()]
 
     def plan_of_everything(self):
         """Return the plan for all inputs and outputs, for display."""
@@ -265,7 +270,9 @@ class KernelState:
 
     def plan_of_floats(self, wanted=None):
         """Return the plan for all outputs, if any of these holds floats, and may have a history."""
-        plan = self.handle(self.ask(wanted, deterministic=self.atomics == FORBIDDEN)).plan
+        plan = self.compiled_plan(
+            self.first_request(wanted, deterministic=self.atomics == FORBIDDEN)
+        ).plan
         if not plan.history:
             raise self._nothing()
         return plan

@@ -22,8 +22,8 @@ from ..errors import CheckError, PlanError
 from ..storage.memory import Span, extent
 from ..support.dtypes import DTYPES
 from ..support.fields import get, number_below, one_of, require
-from .launches import Launch
 from .planned_steps import require_all, steps_of
+from .rearranged_launch import RearrangedLaunch
 
 VERSION = 4
 
@@ -290,7 +290,7 @@ class Plan:
     counting: Kernel | None = None
     hazards: tuple[Hazard, ...] = ()
     assumed: tuple = ()
-    launch: Launch | None = None
+    launch: RearrangedLaunch | None = None
     next: tuple[tuple[Next, ...], ...] = ()
     stores: tuple[Store, ...] = ()
     # What the user's kernel touches of each argument; None for what only the kernel can place.
@@ -591,7 +591,7 @@ def load(text: str) -> Plan:
             for h in get(data, "hazards", list, [])
         ),
         assumed=tuple(get(data, "assumed", list, [])),
-        launch=None if launch is None else Launch.from_json(launch, len(arguments)),
+        launch=None if launch is None else RearrangedLaunch.from_json(launch, len(arguments)),
         next=tuple(
             tuple(Next.from_json(entry, len(arguments)) for entry in entries)
             for entries in following

@@ -17,7 +17,7 @@ from .host_steps import Registers
 from .partials import SumOfPartials, Sums
 
 
-class Handle:
+class CompiledPlan:
     """A plan with its kernels' executables, which are compiled when first launched.
 
     `chosen` are compile options of the backward kernels that replace the forward's and the plan's.
@@ -52,11 +52,11 @@ class Handle:
             self._others[own, choice] = found
         return found
 
-    def with_gradients(self, gradients) -> Handle:
+    def with_gradients(self, gradients) -> CompiledPlan:
         """Return it with `gradients` in place of those of the same arguments."""
-        handle = copy.copy(self)
-        handle.plan = self.plan.with_gradients(gradients)
-        return handle
+        compiled_plan = copy.copy(self)
+        compiled_plan.plan = self.plan.with_gradients(gradients)
+        return compiled_plan
 
     def keep(self, variants, own: Executable, choice) -> None:
         """Forget all compiled variants of a backward kernel but `own` with these options."""
@@ -71,8 +71,8 @@ class Backward(Binding):
     `executables` are its kernels; by default, those that suit the launch.
     """
 
-    def __init__(self, handle: Handle, facts: Facts, spec, executables=None):
-        super().__init__(handle, facts, spec)
+    def __init__(self, compiled_plan: CompiledPlan, facts: Facts, spec, executables=None):
+        super().__init__(compiled_plan, facts, spec)
         plan = self.plan
         self.cotangents = plan.cotangents()
         own = [size for kind, _, size in self.buffers if kind != "saved"]
@@ -127,12 +127,12 @@ class Backward(Binding):
         return self
 
     def _suited(self) -> list[Executable]:
-        return [executable.suited(self.facts) for executable in self.handle.backward]
+        return [executable.suited(self.facts) for executable in self.compiled_plan.backward]
 
     def _kernels(self):
         """Yield every kernel that is launched and has to be compiled."""
         if self.counts_trips:
-            yield self.handle.counting
+            yield self.compiled_plan.counting
         for executable, *_ in self.sequence:
             yield executable
         yield from (total for total in self.totals if total.is_kernel)
@@ -166,7 +166,7 @@ class Backward(Binding):
     def with_executables(self, executables) -> Backward:
         """Return this backward with differently compiled kernels."""
         based = {i for i, around in self.around.items() if around.base is not None}
-        return Backward(self.handle, self.facts, self.spec, executables).give_to(based)
+        return Backward(self.compiled_plan, self.facts, self.spec, executables).give_to(based)
 
     def run(self, arguments, saved, upstream, tensors, counts) -> dict:
         """Run the backward; returns the gradients by argument. See `prepare`."""

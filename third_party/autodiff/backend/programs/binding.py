@@ -71,16 +71,16 @@ class Bound(NamedTuple):
 class Binding:
     """Makes functions of the steps of a host program, for launches that share their facts."""
 
-    def __init__(self, handle, facts: Facts, spec):
-        plan = handle.plan
-        self.handle, self.plan = handle, plan
+    def __init__(self, compiled_plan, facts: Facts, spec):
+        plan = compiled_plan.plan
+        self.compiled_plan, self.plan = compiled_plan, plan
         self.facts, self.spec, self.device = facts, spec, facts.device
         self.buffers = buffer_sizes(plan, facts)
         self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
         self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
         self.counting = None
         if plan.counting is not None:
-            self.counting = Counting(plan, handle.counting, facts, spec)
+            self.counting = Counting(plan, compiled_plan.counting, facts, spec)
         self._places = _Places(len(plan.arguments), len(self.buffers), len(self.sizes))
         self._forget()
 

@@ -17,14 +17,14 @@ class Forward(Binding):
     `copied` are the arguments that it may change, and whose old contents the backward reads.
     """
 
-    def __init__(self, handle, facts: Facts, spec, copied):
-        super().__init__(handle, facts, spec)
+    def __init__(self, compiled_plan, facts: Facts, spec, copied):
+        super().__init__(compiled_plan, facts, spec)
         self.copied = copied
         self.program = self.needed(HostProgram.of(self.plan).forward)
         self._steps = self.functions_of(self.program)
         self._rest = self.known()
         # Whether it is the user's own launch, and nothing else.
-        self._is_plain = handle.forward is None and len(self._steps) == 1
+        self._is_plain = compiled_plan.forward is None and len(self._steps) == 1
         # What a plain one is launched by, once it has been.
         self.launch = None
         self._copies = [self.place("before", i) for i in copied]
@@ -37,8 +37,8 @@ class Forward(Binding):
 
     def compile(self, kernel) -> None:
         """Compile the forward; `kernel` is the user's own, if that is launched."""
-        if self.handle.forward is not None:
-            self.handle.forward.compile()
+        if self.compiled_plan.forward is not None:
+            self.compiled_plan.forward.compile()
         elif 0 not in self.facts.grid:
             load(kernel)
 

@@ -296,15 +296,15 @@ class LaunchForward(Step):
         return [("kernel", plan.kernel if plan.forward is None else plan.forward.name)]
 
     def bind(self, of):
-        if of.handle.forward is None:
+        if of.compiled_plan.forward is None:
             return lambda registers: launch(*registers.call)
-        return of.starting(of.bind(of.handle.forward))
+        return of.starting(of.bind(of.compiled_plan.forward))
 
     def write(self, node) -> list[str]:
         return node.launch_forward()
 
 
-class Launch(Step):
+class LaunchKernel(Step):
     """Launch a backward kernel: the first of its variants that suits the launch."""
 
     verb = "launch"
@@ -341,7 +341,7 @@ class Tally(Step):
     def bind(self, of):
         i, place, device = self.index, of.place("rounded", self.index), of.device
         tensor, span = of.facts.tensors[i], of.facts.span(i)
-        tallied = of.handle.tallied[i]
+        tallied = of.compiled_plan.tallied[i]
         make = allocating(tensor.shape, tensor.strides, span, tensor.dtype, device, True)
         make_rounded = _making(place, lambda _: make())
         tally, clear = (of.starting(of.bind(k)) for k in (tallied.tally, tallied.clear))
@@ -375,7 +375,7 @@ class Round(Step):
         return self.index in of.tallied
 
     def bind(self, of):
-        round_ = of.starting(of.bind(of.handle.tallied[self.index].round))
+        round_ = of.starting(of.bind(of.compiled_plan.tallied[self.index].round))
         rounded, place = (of.place(kind, self.index) for kind in ("rounded", "gradient"))
 
         def run(registers):

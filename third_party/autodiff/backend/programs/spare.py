@@ -23,7 +23,7 @@ class Spare:
 
     def __init__(self, execution, choice):
         self._execution = execution
-        self.plan = choice.handle.plan
+        self.plan = choice.compiled_plan.plan
         self.scalars = choice.scalars
         self._first = self._bind(choice)
         self._changed: dict[tuple, Backward] = {}
@@ -37,7 +37,7 @@ class Spare:
             choice = cls._choose(execution)
         except AutodiffError:
             return None
-        if choice.handle.plan.forward is not None:
+        if choice.compiled_plan.plan.forward is not None:
             return None
         spare = cls(execution, choice)
         return spare if spare._finds_inputs() else None
@@ -45,11 +45,11 @@ class Spare:
     @staticmethod
     def _choose(execution, changes=()):
         state, facts = execution.state, execution.facts
-        ask = state.ask(execution.wanted, facts, save=False, reload=False)
-        return state.choose(ask.changed(changes), facts)
+        request = state.first_request(execution.wanted, facts, save=False, reload=False)
+        return state.choose(request.changed(changes), facts)
 
     def _bind(self, choice) -> Backward:
-        backward = Backward(choice.handle, choice.facts, self._execution.state.spec)
+        backward = Backward(choice.compiled_plan, choice.facts, self._execution.state.spec)
         return backward.give_to(self._execution.based)
 
     def _finds_inputs(self) -> bool:

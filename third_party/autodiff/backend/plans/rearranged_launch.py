@@ -10,7 +10,7 @@ from ..support.fields import get, require
 
 
 @dataclass(frozen=True)
-class Launch:
+class RearrangedLaunch:
     """A launch that does the same as the user's: iterations of loops are programs, or lanes of
     tiles.
 
@@ -29,7 +29,7 @@ class Launch:
     axes: tuple[int, ...] = ()
 
     @classmethod
-    def from_json(cls, data, arguments: int) -> Launch:
+    def from_json(cls, data, arguments: int) -> RearrangedLaunch:
         """Build it from JSON; raises `PlanError` if that is malformed."""
         grid, assumed = (tuple(get(data, key, list)) for key in ("grid", "assumed"))
         require(len(grid) == 3, f"a grid has three extents, got {grid!r}")
