@@ -126,10 +126,7 @@ class Notes:
         except (Unreachable, pickle.PicklingError, TypeError, AttributeError):
             return None
         plans = tuple(
-            sorted(
-                (compiled_plan.plan.asked[1], compiled_plan.plan)
-                for compiled_plan in state._compiled_plans.values()
-            )
+            sorted((made.plan.asked[1], made.plan) for made in state._compiled_plans.values())
         )
         key = _digest((pickled, [asked for asked, _ in plans]))
         if key not in self.kernels:
