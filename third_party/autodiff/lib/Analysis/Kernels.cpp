@@ -81,6 +81,10 @@ LaunchOp mlir::autodiff::findLaunch(triton::FuncOp kernel) {
   PlanOp plan = PlanOp::of(kernel->getParentOfType<ModuleOp>());
   return plan ? plan.findLaunch(kernel.getSymName()) : LaunchOp();
 }
+triton::FuncOp mlir::autodiff::getKernel(LaunchOp launch) {
+  return SymbolTable::lookupNearestSymbolFrom<triton::FuncOp>(
+      launch, launch.getKernelAttr());
+}
 llvm::DenseSet<OperandAttr> mlir::autodiff::collectOperands(ModuleOp module) {
   llvm::DenseSet<OperandAttr> operands;
   for (auto kernel : module.getOps<triton::FuncOp>())

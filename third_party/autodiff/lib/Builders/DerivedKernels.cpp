@@ -23,8 +23,8 @@ static RearrangedOp findRearranged(ModuleOp module) {
   return *plan.getItems<RearrangedOp>().begin();
 }
 
-Launch Launch::of(ModuleOp module) {
-  Launch launch;
+RearrangedLaunch RearrangedLaunch::of(ModuleOp module) {
+  RearrangedLaunch launch;
   if (RearrangedOp rearranged = findRearranged(module)) {
     LaunchAttr known = rearranged.getLaunch();
     launch.grid = llvm::to_vector(known.getGrid());
@@ -42,12 +42,12 @@ Launch Launch::of(ModuleOp module) {
   return launch;
 }
 
-void Launch::assume(ArrayRef<ScalarExpr> numbers) {
+void RearrangedLaunch::assume(ArrayRef<ScalarExpr> numbers) {
   for (const ScalarExpr &number : numbers)
     assumed.push_back(number.get(grid.front().getContext()));
 }
 
-void Launch::record(ModuleOp module) const {
+void RearrangedLaunch::record(ModuleOp module) const {
   auto launch =
       LaunchAttr::get(grid.front().getContext(), grid, assumed, checks,
                       position, length, batched, lengths, unraveled);

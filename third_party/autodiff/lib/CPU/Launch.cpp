@@ -36,7 +36,7 @@ struct Job {
   uint64_t count;
   /// How many programs a thread takes at a time.
   uint64_t chunk;
-  Launch launch;
+  LaunchState launch;
   std::atomic<uint64_t> next{0};
   /// Threads that may still join, and threads at work.
   uint32_t places = 0;

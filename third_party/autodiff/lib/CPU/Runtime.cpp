@@ -20,7 +20,7 @@ static std::string describeProgram(const ProgramContext &context) {
 }
 
 static void failAssertion(ProgramContext *context, const char *message) {
-  Launch &launch = *context->launch;
+  LaunchState &launch = *context->launch;
   std::lock_guard<std::mutex> lock(launch.mutex);
   if (launch.failure.empty() && !mutation::isMade("cpu-assert:nothing is said"))
     launch.failure = std::string(message) + " in " + describeProgram(*context);

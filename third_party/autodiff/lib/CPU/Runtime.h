@@ -17,7 +17,7 @@ namespace mlir::autodiff::cpu {
 void initializeHost();
 
 /// Data that the programs of one launch share.
-struct Launch {
+struct LaunchState {
   std::mutex mutex;
   /// The first assertion that failed.
   std::string failure;

@@ -181,14 +181,14 @@ static void addDerive(Passes &passes, const Request &request) {
   passes.add(createReverse(withLaunch(request, ReverseOptions())));
   passes.clean();
   passes.add(createMarkLive());
-  passes.add(createTape());
+  passes.add(createPlaceTapes());
   passes.clean();
   // For debugging, the forward notes which program stores to an element.
-  ResidualsOptions residuals;
+  ChooseResidualsOptions residuals;
   residuals.save = request.saves();
   residuals.reload = request.reload;
   residuals.derive = request.check;
-  passes.add(createResiduals(withRepeated(request, residuals)));
+  passes.add(createChooseResiduals(withRepeated(request, residuals)));
   passes.clean();
   passes.add(createSaveRecords(SaveRecordsOptions{request.saves()}));
   passes.clean();
@@ -273,12 +273,12 @@ static void addSchedule(Passes &passes, const Request &request) {
     passes.addToKernels(createDeferReductions());
     passes.clean();
   }
-  passes.addToKernels(createPowersOfTwo());
+  passes.addToKernels(createUsePowersOfTwo());
   if (request.scheduled) {
     passes.addToKernels(createLoadEarly());
     passes.addToKernels(createOrderProducts());
   }
-  passes.add(createLaunchOptions());
+  passes.add(createChooseOptions());
   if (request.scheduled) {
     passes.addToKernels(createPipelineLoads());
     passes.addToKernels(createSplitMasks());
@@ -288,7 +288,7 @@ static void addSchedule(Passes &passes, const Request &request) {
   passes.addToKernels(createUnifyCopies());
   passes.addToKernels(createFitProducts());
   passes.addToKernels(createLowerPrograms());
-  passes.add(createSizes());
+  passes.add(createPassSizes());
   passes.addToKernels(createLowerSwaps());
   passes.addToKernels(createLegalizeSource());
   passes.clean();

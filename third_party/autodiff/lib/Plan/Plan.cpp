@@ -53,7 +53,6 @@ public:
   llvm::json::Value print();
 
 private:
-  triton::FuncOp getKernel(LaunchOp launch);
   Object describe(LaunchOp launch);
   Array describeArguments();
   Array describeBackwards();
@@ -88,11 +87,6 @@ PlanPrinter::PlanPrinter(ModuleOp module)
     else if (role != "variant")
       tallying.push_back(launch);
   }
-}
-
-triton::FuncOp PlanPrinter::getKernel(LaunchOp launch) {
-  return SymbolTable::lookupNearestSymbolFrom<triton::FuncOp>(
-      launch, launch.getKernelAttr());
 }
 
 static Array describe(ArrayAttr accesses) {

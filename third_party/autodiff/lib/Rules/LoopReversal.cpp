@@ -121,7 +121,7 @@ SmallVector<unsigned> LoopReversal::newTapes() {
 
 SmallVector<Value> LoopReversal::pop(Value entry, ArrayRef<unsigned> tapes) {
   SmallVector<Value> values;
-  if (mutation::isMade("tape:always the first entry"))
+  if (mutation::isMade("place-tapes:always the first entry"))
     entry = integer(entry.getType(), 0);
   for (auto [index, tape] : llvm::zip_equal(general, tapes))
     values.push_back(

@@ -7,7 +7,7 @@
 // number. Those that the loop has stored are loaded from there
 // (MarkStates.cpp). The others are popped from a tape, a buffer that the
 // recomputed forward loop pushes to. Tapes that no adjoint reads are removed
-// later (Tape.cpp), such as those of accumulators.
+// later (PlaceTapes.cpp), such as those of accumulators.
 //
 // With checkpoints, only every C-th of n iterations is recorded, where C is
 // about √n. The reversed loop handles C iterations at a time: it runs them

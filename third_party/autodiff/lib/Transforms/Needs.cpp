@@ -195,7 +195,8 @@ LogicalResult Inspection::checkTaped() {
         lost = op;
     });
   if (open)
-    return lacks(open, "tapes with a place (autodiff-tape gives them one)");
+    return lacks(open,
+                 "tapes with a place (autodiff-place-tapes gives them one)");
   if (lost)
     return lacks(lost, "a record that the kernel makes");
   return success();

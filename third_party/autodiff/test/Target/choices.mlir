@@ -1,9 +1,9 @@
 // What is chosen for a target is its own: one kernel of each kind, for four.
 //
-// RUN: sed s/TARGET/sm_90/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM90
-// RUN: sed s/TARGET/sm_89/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM89
-// RUN: sed s/TARGET/sm_100/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM100
-// RUN: sed s/TARGET/gfx942/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,GFX942
+// RUN: sed s/TARGET/sm_90/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-choose-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: sed s/TARGET/sm_89/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-choose-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM89
+// RUN: sed s/TARGET/sm_100/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-choose-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,SM100
+// RUN: sed s/TARGET/gfx942/ %s | triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-choose-options,tt.func(autodiff-pipeline-loads))' | FileCheck %s --check-prefixes=CHECK,GFX942
 
 // SM90: autodiff.launch @product options {num_stages = 3 : i32, num_warps = 4 : i32}
 // SM89: autodiff.launch @product options {num_stages = 2 : i32, num_warps = 4 : i32}

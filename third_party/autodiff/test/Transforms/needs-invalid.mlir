@@ -5,7 +5,7 @@
 // RUN: triton-autodiff-opt %t/looks-at-backward.mlir -split-input-file -verify-diagnostics -autodiff-persist
 // RUN: triton-autodiff-opt %t/same-loops.mlir -verify-diagnostics -autodiff-rescale-accumulators
 // RUN: triton-autodiff-opt %t/taped.mlir -split-input-file -verify-diagnostics -autodiff-save-records
-// RUN: triton-autodiff-opt %t/unsized.mlir -verify-diagnostics -autodiff-sizes
+// RUN: triton-autodiff-opt %t/unsized.mlir -verify-diagnostics -autodiff-pass-sizes
 
 //--- rewrites-kernel.mlir
 
@@ -158,7 +158,7 @@ module {
   tt.func public @kernel() { tt.return }
   tt.func public @kernel_bwd() attributes {autodiff.role = "backward"} {
     %zero = arith.constant 0 : i32
-    // expected-error @+1 {{autodiff-save-records needs tapes with a place (autodiff-tape gives them one)}}
+    // expected-error @+1 {{autodiff-save-records needs tapes with a place (autodiff-place-tapes gives them one)}}
     autodiff.push %zero at %zero tape = 0 of <1> : i32, i32
     tt.return
   }
@@ -189,7 +189,7 @@ module {
 
 module {
   tt.func public @kernel() { tt.return }
-  // expected-error @+1 {{autodiff-sizes needs to come once, and there are sizes already}}
+  // expected-error @+1 {{autodiff-pass-sizes needs to come once, and there are sizes already}}
   tt.func public @kernel_bwd(%n: i64 {autodiff.operand = #autodiff.operand<size 0>})
       attributes {autodiff.role = "backward"} { tt.return }
 }

@@ -44,6 +44,8 @@ constexpr llvm::StringLiteral kOrderedAttr = "autodiff.ordered";
 
 /// The plan's launch of a kernel; null if there is none.
 LaunchOp findLaunch(triton::FuncOp kernel);
+/// The kernel of a launch.
+triton::FuncOp getKernel(LaunchOp launch);
 /// What the runtime passes to the kernels of a module.
 llvm::DenseSet<OperandAttr> collectOperands(ModuleOp module);
 void collectOperands(triton::FuncOp kernel,

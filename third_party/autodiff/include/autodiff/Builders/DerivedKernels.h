@@ -12,7 +12,7 @@ namespace mlir::autodiff {
 /// Adds to the numbers that the plan assumes not to be negative.
 void assumeNotNegative(ModuleOp module, ArrayRef<ScalarExpr> numbers);
 /// A LaunchAttr under construction.
-struct Launch {
+struct RearrangedLaunch {
   SmallVector<ExprAttr> grid, assumed;
   SmallVector<CheckAttr> checks;
   StringAttr position;
@@ -23,7 +23,7 @@ struct Launch {
 
   /// The launch that the kernels of the module are for: the rearranged one, if
   /// a pass has recorded one, and otherwise the user's.
-  static Launch of(ModuleOp module);
+  static RearrangedLaunch of(ModuleOp module);
   void assume(ArrayRef<ScalarExpr> numbers);
   /// Sets the module's launch.
   void record(ModuleOp module) const;

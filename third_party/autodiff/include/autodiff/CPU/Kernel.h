@@ -18,7 +18,7 @@ struct ProgramContext {
   int32_t gridSize[3];
   /// Always null, but the optimizer cannot know.
   void *null;
-  struct Launch *launch;
+  struct LaunchState *launch;
 };
 
 /// Runs one program. `arguments[i]` points at the value of argument i.

@@ -62,7 +62,7 @@ def Autodiff_PushOp : Autodiff_Op<"push", [MemoryEffects<[MemWrite]>]> {
 def Autodiff_SizeOp : Autodiff_Op<"size", [Pure]> {
   let summary = "an integer that the host evaluates when the kernel is launched";
   let description = [{
-    autodiff-sizes makes it an argument of the kernel.
+    autodiff-pass-sizes makes it an argument of the kernel.
   }];
   let arguments = (ins Autodiff_ExprAttr:$expression);
   let results = (outs I64:$result);

@@ -94,7 +94,7 @@ def LiftAssembly : AutodiffPass<"autodiff-lift-assembly", "::mlir::ModuleOp", Re
   let options = !listconcat(WantedOptions, CotangentOptions);
 }
 
-def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
+def PlaceTapes : AutodiffPass<"autodiff-place-tapes", "::mlir::ModuleOp"> {
   let summary = "replace tapes by buffers in memory";
   let description = [{
     An `autodiff.push` records a value of each iteration, and an `autodiff.pop`
@@ -106,7 +106,7 @@ def Tape : AutodiffPass<"autodiff-tape", "::mlir::ModuleOp"> {
 def Replay : AutodiffPass<"autodiff-replay", "::mlir::ModuleOp"> {
   let summary = "run loops again instead of recording their iterations";
   let description = [{
-    An alternative to autodiff-tape that needs no memory: an `autodiff.pop`
+    An alternative to autodiff-place-tapes that needs no memory: an `autodiff.pop`
     becomes the result of a copy of the loop, which runs up to the iteration
     that is read. If a loop has few iterations, it and the loop that reverses it
     are unrolled.
@@ -135,7 +135,7 @@ def SaveRecords : AutodiffPass<"autodiff-save-records", "::mlir::ModuleOp", !lis
   ];
 }
 
-def Residuals : AutodiffPass<"autodiff-residuals", "::mlir::ModuleOp", LooksAtOneBackward> {
+def ChooseResiduals : AutodiffPass<"autodiff-choose-residuals", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "choose what the backward reloads instead of recomputing";
   let description = [{
     A minimum cut, in the outermost block of the backward, between values in

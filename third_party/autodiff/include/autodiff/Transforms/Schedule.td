@@ -188,7 +188,7 @@ def ListSteps : AutodiffPass<"autodiff-list-steps", "::mlir::ModuleOp"> {
   }];
 }
 
-def Sizes : AutodiffPass<"autodiff-sizes", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Unsized"])> {
+def PassSizes : AutodiffPass<"autodiff-pass-sizes", "::mlir::ModuleOp", !listconcat(LooksAtBackward, ["Unsized"])> {
   let summary = "pass the sizes that the host computes to kernels";
   let description = [{
     `autodiff.size` becomes an argument of the kernel. Counters that no size

@@ -60,7 +60,7 @@ def OrderProducts : AutodiffPass<"autodiff-order-products", "::mlir::triton::Fun
   }];
 }
 
-def LaunchOptions : AutodiffPass<"autodiff-launch-options", "::mlir::ModuleOp"> {
+def ChooseOptions : AutodiffPass<"autodiff-choose-options", "::mlir::ModuleOp"> {
   let summary = "choose the warps and stages that tiles need";
   let description = [{
     A loop of products gets as many warps as have registers for the tiles
@@ -81,7 +81,7 @@ def PipelineLoads : AutodiffPass<"autodiff-pipeline-loads", "::mlir::triton::Fun
   }];
 }
 
-def PowersOfTwo : AutodiffPass<"autodiff-powers-of-two", "::mlir::triton::FuncOp"> {
+def UsePowersOfTwo : AutodiffPass<"autodiff-use-powers-of-two", "::mlir::triton::FuncOp"> {
   let summary = "compute exponentials relative to a row's number as powers of two";
   let description = [{
     In backward kernels, e^(x−m) of float32 tiles, with an m that is broadcast

@@ -55,7 +55,7 @@ public:
   ReasonOr<BatchAttr> offer();
   /// Makes an axis of that length, and adds what a launch has to check; or says
   /// why that is not possible.
-  Obstacle batch(int64_t length, Launch &launch);
+  Obstacle batch(int64_t length, RearrangedLaunch &launch);
 
 private:
   explicit Row(triton::FuncOp kernel) : kernel(kernel) {}
@@ -239,7 +239,7 @@ ReasonOr<BatchAttr> Row::offer() {
   return offer;
 }
 
-Obstacle Row::batch(int64_t length, Launch &launch) {
+Obstacle Row::batch(int64_t length, RearrangedLaunch &launch) {
   launch.assume(getAssumed(length));
   launch.length = length;
   launch.batched = getPositions();
@@ -300,7 +300,7 @@ void BatchLoops::transform() {
   Location loc = kernel.getOps<scf::ForOp>().empty()
                      ? kernel.getLoc()
                      : (*kernel.getOps<scf::ForOp>().begin()).getLoc();
-  Launch launch = Launch::of(module);
+  RearrangedLaunch launch = RearrangedLaunch::of(module);
   std::optional<BatchAttr> offered;
   if (!why && length) {
     why = row->batch(length, launch);

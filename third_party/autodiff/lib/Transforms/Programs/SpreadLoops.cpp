@@ -237,7 +237,7 @@ void SpreadLoops::transform() {
   std::optional<GridStride> loop = GridStride::match(kernel);
   if (!loop)
     return kernel.erase();
-  Launch launch;
+  RearrangedLaunch launch;
   launch.grid = loop->getGrid();
   launch.assume(loop->getAssumed());
   launch.position = b.getStringAttr(loop->getPosition());

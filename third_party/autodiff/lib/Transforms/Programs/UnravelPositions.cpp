@@ -364,7 +364,7 @@ void UnravelPositions::transform() {
                     "positions");
     return kernel.erase();
   }
-  Launch launch = Launch::of(module);
+  RearrangedLaunch launch = RearrangedLaunch::of(module);
   ExprAttr &count = launch.grid[line->getAxis()];
   ScalarExpr programs(count);
   const DivisorChain &chain = line->getChain();

@@ -119,7 +119,7 @@ void AskNext::endStep() {
 }
 
 ExprAttr AskNext::noProgramRuns() {
-  Launch launch = Launch::of(getOperation());
+  RearrangedLaunch launch = RearrangedLaunch::of(getOperation());
   return subOf(0, mulOf(mulOf(launch.grid[0], launch.grid[1]), launch.grid[2]));
 }
 

@@ -65,29 +65,25 @@ static bool roundsAsPyTorch(Type pointer) {
 }
 
 void ListSteps::look() {
-  plan = PlanOp::getOrCreate(getOperation());
-  primal = getPrimal(getOperation());
-  taken = collectOperands(getOperation());
+  ModuleOp module = getOperation();
+  plan = PlanOp::getOrCreate(module);
+  primal = getPrimal(module);
+  forward = getForward(module);
+  counting = getCounting(module);
+  backwards = getBackwards(module);
+  taken = collectOperands(module);
   for (auto launch : plan.getItems<LaunchOp>()) {
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<triton::FuncOp>(
-        launch, launch.getKernelAttr());
-    StringRef role = getRole(kernel);
-    if (role == "forward") {
-      forward = kernel;
+    triton::FuncOp kernel = getKernel(launch);
+    if (kernel == forward)
       continue;
-    }
     for (unsigned argument : operandsOf(kernel, OperandKind::Argument))
       if (isa<triton::PointerType>(primal.getArgument(argument).getType()))
         reread.insert(argument);
-    if (role == "count")
-      counting = kernel;
-    if (role == "tally")
+    if (getRole(kernel) == "tally")
       tallied.merge(operandsOf(kernel, OperandKind::Gradient));
-    if (role != "backward")
-      continue;
-    backwards.push_back(kernel);
-    cotangents.merge(operandsOf(kernel, OperandKind::Cotangent));
   }
+  for (triton::FuncOp backward : backwards)
+    cotangents.merge(operandsOf(backward, OperandKind::Cotangent));
   // What is only overwritten keeps the upstream gradient of elements that a
   // launch leaves out.
   for (auto item : plan.getItems<GradientOp>())

@@ -36,8 +36,7 @@ struct VerifyWrites : autodiff::impl::VerifyWritesBase<VerifyWrites> {
     if (!plan)
       return;
     for (auto launch : plan.getItems<LaunchOp>()) {
-      auto kernel = SymbolTable::lookupNearestSymbolFrom<triton::FuncOp>(
-          launch, launch.getKernelAttr());
+      triton::FuncOp kernel = getKernel(launch);
       for (const Write &write : findWrites(kernel, plan)) {
         if (write.inside != Inside::Nothing)
           continue;

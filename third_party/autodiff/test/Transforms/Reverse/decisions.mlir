@@ -1,8 +1,8 @@
 // RUN: triton-autodiff-opt %s -split-input-file \
-// RUN:   -pass-pipeline='builtin.module(autodiff-normalize,tt.func(autodiff-mark-residuals,autodiff-record-memory),autodiff-reverse,canonicalize,cse,autodiff-tape,canonicalize,cse,autodiff-residuals,canonicalize,cse,autodiff-save-records,canonicalize,cse)' \
+// RUN:   -pass-pipeline='builtin.module(autodiff-normalize,tt.func(autodiff-mark-residuals,autodiff-record-memory),autodiff-reverse,canonicalize,cse,autodiff-place-tapes,canonicalize,cse,autodiff-choose-residuals,canonicalize,cse,autodiff-save-records,canonicalize,cse)' \
 // RUN:   | FileCheck %s
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics \
-// RUN:   -pass-pipeline='builtin.module(autodiff-normalize,tt.func(autodiff-mark-residuals,autodiff-record-memory),autodiff-reverse,canonicalize,cse,autodiff-tape,canonicalize,cse,autodiff-residuals{save=0},canonicalize,cse,autodiff-save-records{allowed=0})'
+// RUN:   -pass-pipeline='builtin.module(autodiff-normalize,tt.func(autodiff-mark-residuals,autodiff-record-memory),autodiff-reverse,canonicalize,cse,autodiff-place-tapes,canonicalize,cse,autodiff-choose-residuals{save=0},canonicalize,cse,autodiff-save-records{allowed=0})'
 
 // 2.5·u + v may be rounded otherwise where it is computed again, and so might
 // the code that is made of it. Few operations compute it: it is saved all the

@@ -1,6 +1,6 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-mark-residuals \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-tape -autodiff-simplify \
-// RUN:   -autodiff-residuals -canonicalize -cse | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-place-tapes -autodiff-simplify \
+// RUN:   -autodiff-choose-residuals -canonicalize -cse | FileCheck %s
 
 // y = s². The sum is stored in bfloat16, as are x, y and the gradient: it is
 // read back as the factor that it is.

@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-mark-residuals \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-residuals -canonicalize -cse | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-choose-residuals -canonicalize -cse | FileCheck %s
 
 // y = z², rounded: the cotangent and the gradient are bfloat16, and so is what the
 // cotangent is multiplied by.

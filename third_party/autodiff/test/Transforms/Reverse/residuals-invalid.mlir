@@ -1,6 +1,6 @@
-// RUN: triton-autodiff-opt %s -verify-diagnostics -autodiff-residuals
+// RUN: triton-autodiff-opt %s -verify-diagnostics -autodiff-choose-residuals
 
-// expected-error @+1 {{autodiff-residuals needs a backward kernel (autodiff-reverse makes it)}}
+// expected-error @+1 {{autodiff-choose-residuals needs a backward kernel (autodiff-reverse makes it)}}
 module {
   tt.func @kernel() { tt.return }
 }

@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-mark-residuals \
-// RUN:   -autodiff-mask-loads -autodiff-reverse -canonicalize -cse -autodiff-residuals -canonicalize \
+// RUN:   -autodiff-mask-loads -autodiff-reverse -canonicalize -cse -autodiff-choose-residuals -canonicalize \
 // RUN:   -cse | FileCheck %s
 
 // The forward loads w without a mask, its copy where w counts: there the mask

@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-residuals | FileCheck %s
+// RUN:   -canonicalize -cse -autodiff-choose-residuals | FileCheck %s
 
 // What has no operands costs nothing that is known.
 // CHECK-LABEL: tt.func @processor_bwd(

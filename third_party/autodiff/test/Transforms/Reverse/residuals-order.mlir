@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-residuals=save=false -canonicalize -cse | FileCheck %s
+// RUN:   -canonicalize -cse -autodiff-choose-residuals=save=false -canonicalize -cse | FileCheck %s
 
 // Where Triton leaves the order of elements open, the forward is ours, too: it
 // stores them in the order in which the backward expects their cotangents.

@@ -1,13 +1,13 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-tape -autodiff-simplify -autodiff-residuals -canonicalize -cse \
+// RUN:   -canonicalize -cse -autodiff-place-tapes -autodiff-simplify -autodiff-choose-residuals -canonicalize -cse \
 // RUN:   | FileCheck %s
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-tape -autodiff-simplify \
-// RUN:   "-autodiff-residuals=reload=false save=false" -canonicalize -cse \
+// RUN:   -canonicalize -cse -autodiff-place-tapes -autodiff-simplify \
+// RUN:   "-autodiff-choose-residuals=reload=false save=false" -canonicalize -cse \
 // RUN:   | FileCheck %s --check-prefix=REDO
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-tape -autodiff-simplify \
-// RUN:   "-autodiff-residuals=repeated=1 save=false" -canonicalize -cse \
+// RUN:   -canonicalize -cse -autodiff-place-tapes -autodiff-simplify \
+// RUN:   "-autodiff-choose-residuals=repeated=1 save=false" -canonicalize -cse \
 // RUN:   | FileCheck %s --check-prefix=REDO
 
 // The kernel stores the exponential of a loop's sum: its backward reads that

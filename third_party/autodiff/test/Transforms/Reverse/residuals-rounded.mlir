@@ -1,6 +1,6 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-mark-residuals \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-tape -autodiff-simplify \
-// RUN:   -autodiff-residuals -canonicalize -cse | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-place-tapes -autodiff-simplify \
+// RUN:   -autodiff-choose-residuals -canonicalize -cse | FileCheck %s
 
 // The adjoint of a maximum looks for elements that are equal to it. The output
 // holds a rounded one, which may equal none.

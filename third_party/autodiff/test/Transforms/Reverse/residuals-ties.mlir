@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-mark-residuals \
-// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-residuals -canonicalize -cse | FileCheck %s
+// RUN:   -autodiff-reverse -canonicalize -cse -autodiff-choose-residuals -canonicalize -cse | FileCheck %s
 
 // The maximum would be one number to save. But x = 2.5·u + v may be rounded
 // otherwise where it is computed again, and equal to no saved maximum.

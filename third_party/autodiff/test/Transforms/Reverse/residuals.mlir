@@ -1,7 +1,7 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-residuals -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,SAVE
+// RUN:   -canonicalize -cse -autodiff-choose-residuals -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,SAVE
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-mark-residuals -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-residuals=save=false -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,REDO
+// RUN:   -canonicalize -cse -autodiff-choose-residuals=save=false -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,REDO
 
 // y = x·Σw: the sum over w is saved by the forward, a scalar per program, and
 // loaded by the backward, which does not need w any more.

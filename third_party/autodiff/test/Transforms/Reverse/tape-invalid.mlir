@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -verify-diagnostics \
-// RUN:   -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-tape
+// RUN:   -autodiff-normalize -autodiff-reverse -canonicalize -cse -autodiff-place-tapes
 
 // The size of a tape must be known when the kernel is launched.
 tt.func @unknown_count(%ph: !tt.ptr<f32>, %py: !tt.ptr<f32>, %pn: !tt.ptr<i32>) {

@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-tape -autodiff-simplify -canonicalize -cse | FileCheck %s
+// RUN:   -canonicalize -cse -autodiff-place-tapes -autodiff-simplify -canonicalize -cse | FileCheck %s
 
 // The outer loop's tape holds n entries. The reversed outer loop fills the
 // inner one's again in every iteration, once all threads have read it.

@@ -1,5 +1,5 @@
 // RUN: triton-autodiff-opt %s -autodiff-normalize -autodiff-reverse \
-// RUN:   -canonicalize -cse -autodiff-tape -canonicalize -cse | FileCheck %s
+// RUN:   -canonicalize -cse -autodiff-place-tapes -canonicalize -cse | FileCheck %s
 
 // The factor's adjoint needs the carried product from every iteration: n
 // entries per program, stored at the iteration's number by the recomputed loop

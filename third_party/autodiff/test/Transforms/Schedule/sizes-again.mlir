@@ -1,4 +1,4 @@
-// RUN: %differentiate --autodiff-sizes %s | FileCheck %s
+// RUN: %differentiate --autodiff-pass-sizes %s | FileCheck %s
 
 // The counter has lost its number; it was kept, and stays.
 // CHECK-LABEL: tt.func @unknown_count_count(

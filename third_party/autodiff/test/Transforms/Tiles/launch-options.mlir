@@ -1,4 +1,4 @@
-// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-launch-options)' %s | FileCheck %s
+// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(autodiff-choose-options)' %s | FileCheck %s
 // CHECK: autodiff.plan {
 // CHECK-NEXT: autodiff.launch @small options {num_stages = 3 : i32, num_warps = 4 : i32}
 // CHECK-NEXT: autodiff.launch @large options {num_stages = 2 : i32, num_warps = 8 : i32}

@@ -1,4 +1,4 @@
-// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-powers-of-two,canonicalize))' %s | FileCheck %s
+// RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-use-powers-of-two,canonicalize))' %s | FileCheck %s
 
 // Relative to a number for each row.
 // CHECK-LABEL: tt.func @scores(

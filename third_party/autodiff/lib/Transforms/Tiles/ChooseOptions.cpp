@@ -1,4 +1,4 @@
-//===- LaunchOptions.cpp - Warps and stages that tiles need ---------------===//
+//===- ChooseOptions.cpp - Warps and stages that tiles need --------------===//
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Registers.h"
@@ -9,7 +9,7 @@
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_LAUNCHOPTIONS
+#define GEN_PASS_DEF_CHOOSEOPTIONS
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
@@ -47,7 +47,7 @@ static int64_t countWarpsOfTiles(triton::FuncOp kernel, const Target &target) {
 }
 
 namespace {
-struct LaunchOptions : autodiff::impl::LaunchOptionsBase<LaunchOptions> {
+struct ChooseOptions : autodiff::impl::ChooseOptionsBase<ChooseOptions> {
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<triton::FuncOp>())
       if (isBackward(kernel))

@@ -1,4 +1,4 @@
-//===- Tape.cpp - Give the tapes that are read a place in memory ----------===//
+//===- PlaceTapes.cpp - Give the tapes that are read a place in memory ---===//
 #include "Recordings.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -6,7 +6,7 @@
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_TAPE
+#define GEN_PASS_DEF_PLACETAPES
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-struct Tape : autodiff::impl::TapeBase<Tape> {
+struct PlaceTapes : autodiff::impl::PlaceTapesBase<PlaceTapes> {
   void runOnOperation() override;
   LogicalResult lowerAll();
   LogicalResult lower(unsigned index, Recording &recording);
@@ -26,7 +26,7 @@ struct Tape : autodiff::impl::TapeBase<Tape> {
 
 /// All threads of a program see the whole tape, and it is only reused when all
 /// have read it.
-void Tape::addBarriers(Operation *loop) {
+void PlaceTapes::addBarriers(Operation *loop) {
   OpBuilder builder(loop);
   if (loop->getParentOfType<LoopLikeOpInterface>())
     gpu::BarrierOp::create(builder, loop->getLoc());
@@ -34,7 +34,7 @@ void Tape::addBarriers(Operation *loop) {
   gpu::BarrierOp::create(builder, loop->getLoc());
 }
 
-LogicalResult Tape::lower(unsigned index, Recording &recording) {
+LogicalResult PlaceTapes::lower(unsigned index, Recording &recording) {
   PushOp push = recording.push;
   Operation *loop = recording.loop();
   Type type = push.getValue().getType();
@@ -57,7 +57,7 @@ LogicalResult Tape::lower(unsigned index, Recording &recording) {
   return success();
 }
 
-LogicalResult Tape::lowerAll() {
+LogicalResult PlaceTapes::lowerAll() {
   FailureOr<Recordings> recordings =
       collectRead(backward, [&](OpPassManager &pipeline) {
         return runPipeline(pipeline, backward);
@@ -78,7 +78,7 @@ LogicalResult Tape::lowerAll() {
   return success();
 }
 
-void Tape::runOnOperation() {
+void PlaceTapes::runOnOperation() {
   for (triton::FuncOp each : getBackwards(getOperation())) {
     backward = each;
     if (failed(lowerAll()))

@@ -1,4 +1,4 @@
-//===- Sizes.cpp - Hand kernels the sizes that the host knows -------------===//
+//===- PassSizes.cpp - Hand kernels the sizes that the host knows --------===//
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Analysis/TripCounts.h"
@@ -10,7 +10,7 @@
 #include "mlir/Transforms/Passes.h"
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_SIZES
+#define GEN_PASS_DEF_PASSSIZES
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-struct Sizes : autodiff::impl::SizesBase<Sizes> {
+struct PassSizes : autodiff::impl::PassSizesBase<PassSizes> {
   void transform() override;
   void name(triton::FuncOp kernel);
   void bind(triton::FuncOp kernel);
@@ -79,7 +79,7 @@ static StringRef nameOf(ExprAttr expression) {
 
 /// Sizes that are the number of values of a variable have the same name in all
 /// kernels.
-void Sizes::name(triton::FuncOp kernel) {
+void PassSizes::name(triton::FuncOp kernel) {
   kernel.walk([&](SizeOp op) {
     StringRef digit = findDigit(op.getResult());
     ExprAttr expression = op.getExpressionAttr();
@@ -89,7 +89,7 @@ void Sizes::name(triton::FuncOp kernel) {
 }
 
 /// Turns sizes into arguments, one for equal expressions.
-void Sizes::bind(triton::FuncOp kernel) {
+void PassSizes::bind(triton::FuncOp kernel) {
   llvm::DenseMap<Attribute, Value> arguments;
   kernel.walk([&](SizeOp op) {
     ExprAttr expression = op.getExpressionAttr();
@@ -117,7 +117,7 @@ void Sizes::bind(triton::FuncOp kernel) {
 
 /// Removes the counters that no size depends on; without any, removes the
 /// kernel.
-void Sizes::keepCounters(triton::FuncOp counting) {
+void PassSizes::keepCounters(triton::FuncOp counting) {
   llvm::DenseSet<int64_t> counters;
   PlanOp plan = PlanOp::of(getOperation());
   for (OperandAttr operand : collectOperands(getOperation()))
@@ -153,7 +153,7 @@ void Sizes::keepCounters(triton::FuncOp counting) {
   dropUnusedArguments(counting);
 }
 
-void Sizes::transform() {
+void PassSizes::transform() {
   expressions.clear();
   names.clear();
   SmallVector<triton::FuncOp> kernels;

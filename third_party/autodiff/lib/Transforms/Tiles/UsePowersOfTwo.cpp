@@ -1,4 +1,4 @@
-//===- PowersOfTwo.cpp - Exponentials as the hardware has them ------------===//
+//===- UsePowersOfTwo.cpp - Exponentials as the hardware has them --------===//
 //
 // GPUs compute powers of two, and flush the smallest ones to zero. For e^x,
 // Triton multiplies by log₂e and does not flush, which takes five instructions
@@ -18,7 +18,7 @@
 #include <cmath>
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_POWERSOFTWO
+#define GEN_PASS_DEF_USEPOWERSOFTWO
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-struct PowersOfTwo : autodiff::impl::PowersOfTwoBase<PowersOfTwo> {
+struct UsePowersOfTwo : autodiff::impl::UsePowersOfTwoBase<UsePowersOfTwo> {
   void runOnOperation() override;
 };
 } // namespace
@@ -44,7 +44,7 @@ static bool isTie(Operation *op) {
   return isa<arith::CmpFOp, triton::BitcastOp, arith::BitcastOp>(op);
 }
 
-void PowersOfTwo::runOnOperation() {
+void UsePowersOfTwo::runOnOperation() {
   if (!isBackward(getOperation()))
     return;
   SmallVector<math::ExpOp> exponentials;

@@ -1,4 +1,4 @@
-//===- Residuals.cpp - What the backward reloads --------------------------===//
+//===- ChooseResiduals.cpp - What the backward reloads -------------------===//
 #include "CotangentFactors.h"
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Decisions.h"
@@ -23,14 +23,14 @@
 #include "mlir/IR/IRMapping.h"
 
 namespace mlir::autodiff {
-#define GEN_PASS_DEF_RESIDUALS
+#define GEN_PASS_DEF_CHOOSERESIDUALS
 #include "autodiff/Transforms/Passes.h.inc"
 } // namespace mlir::autodiff
 
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static constexpr Remarks kRemarks("residuals");
+static constexpr Remarks kRemarks("choose-residuals");
 
 //===----------------------------------------------------------------------===//
 // Reloading outputs
@@ -210,7 +210,7 @@ FailureOr<SmallVector<ResidualOp>> Recomputation::chooseResiduals() {
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
+struct ChooseResiduals : autodiff::impl::ChooseResidualsBase<ChooseResiduals> {
   using ResidualsBase::ResidualsBase;
 
   /// A store of a value, and the check that no element is stored to twice.
@@ -235,7 +235,7 @@ struct Residuals : autodiff::impl::ResidualsBase<Residuals> {
 } // namespace
 
 /// Finds, for each value that the forward stores, a copy that may stand in.
-void Residuals::findOutputs() {
+void ChooseResiduals::findOutputs() {
   llvm::DenseMap<unsigned, ResidualOp> used;
   backward.walk(
       [&](ResidualOp residual) { used[residual.getId()] = residual; });
@@ -265,9 +265,9 @@ void Residuals::findOutputs() {
 }
 
 /// Remarks for each value that could be taken from the forward whether it is.
-void Residuals::explain(ArrayRef<ResidualOp> taken,
-                        ArrayRef<ResidualOp> reloaded,
-                        llvm::function_ref<double(ResidualOp)> costOfSaving) {
+void ChooseResiduals::explain(
+    ArrayRef<ResidualOp> taken, ArrayRef<ResidualOp> reloaded,
+    llvm::function_ref<double(ResidualOp)> costOfSaving) {
   backward.walk([&](ResidualOp residual) {
     double cost = costOfSaving(residual);
     Operation *source = residual.getValue().getDefiningOp();
@@ -303,9 +303,9 @@ void Residuals::explain(ArrayRef<ResidualOp> taken,
 
 /// Loads what the forward has stored, from the same address, where no other
 /// program has stored something else.
-void Residuals::reloadOutput(ResidualOp residual, const Copy &copy) {
+void ChooseResiduals::reloadOutput(ResidualOp residual, const Copy &copy) {
   auto [store, check] = copy;
-  if (!mutation::isMade("residuals:no check that it is there"))
+  if (!mutation::isMade("choose-residuals:no check that it is there"))
     PlanOp::getOrCreate(getOperation())
         .require(OperandAttr::get(&getContext(), OperandKind::Argument,
                                   check.getArgument()),
@@ -338,13 +338,13 @@ void Residuals::reloadOutput(ResidualOp residual, const Copy &copy) {
 }
 
 /// Saves the value in the forward and loads it in the backward.
-void Residuals::loadSaved(ResidualOp residual) {
+void ChooseResiduals::loadSaved(ResidualOp residual) {
   triton::FuncOp forward = getOrCreateForward(getOperation());
   ResidualOp source;
   forward.walk([&](ResidualOp op) {
     if (op.getId() == residual.getId() ||
         (op.getType() == residual.getType() &&
-         mutation::isMade("residuals:saved from another value")))
+         mutation::isMade("choose-residuals:saved from another value")))
       source = op;
   });
   OpBuilder atSave(source), atLoad(residual);
@@ -355,7 +355,7 @@ void Residuals::loadSaved(ResidualOp residual) {
   residual.erase();
 }
 
-void Residuals::transform() {
+void ChooseResiduals::transform() {
   primal = getPrimal(getOperation());
   backward = getBackward(getOperation());
   if (reload)
@@ -368,7 +368,7 @@ void Residuals::transform() {
   llvm::DenseSet<Value> ties = findTies(backward);
   auto costOfSaving = [&](ResidualOp residual) {
     if (ties.contains(residual.getResult()) &&
-        !mutation::isMade("residuals:maximum without its elements"))
+        !mutation::isMade("choose-residuals:maximum without its elements"))
       return ValueNetwork::kImpossible;
     if (auto it = outputs.find(residual.getId()); it != outputs.end())
       return bytesOf(it->second.store.getValue().getType());
@@ -391,9 +391,10 @@ void Residuals::transform() {
       decided.insert(residual.getId());
   auto mustBeTaken = [&](ResidualOp residual) {
     return (selected.contains(residual.getId()) &&
-            !mutation::isMade("residuals:atomic values computed again")) ||
+            !mutation::isMade(
+                "choose-residuals:atomic values computed again")) ||
            (decided.contains(residual.getId()) &&
-            !mutation::isMade("residuals:decisions are made again"));
+            !mutation::isMade("choose-residuals:decisions are made again"));
   };
   auto taken =
       Recomputation(backward, costOfSaving, mustBeTaken).chooseResiduals();
@@ -410,7 +411,7 @@ void Residuals::transform() {
     loadSaved(residual);
   for (ResidualOp residual : reloaded) {
     auto it = outputs.find(residual.getId());
-    if (mutation::isMade("residuals:read back another output"))
+    if (mutation::isMade("choose-residuals:read back another output"))
       it = llvm::find_if(outputs, [&](auto &entry) {
         return entry.first != residual.getId();
       });
