@@ -2,8 +2,8 @@
 
 Rooms are the folders of the package, and the modules beside them. A table in docs/architecture.md
 has them, the lowest first. A module imports those of its own room and of the rows above it, and
-none that leads back to it. Imports inside of functions are in another table there, of doors. Each
-module has a row in docs/runtime.md.
+none that leads back to it. Another table there has all imports inside of functions. Each module has
+a row in docs/runtime.md.
 """
 
 import ast
@@ -103,7 +103,7 @@ def leads_back(module, graph):
 def main():
     text = TABLE.read_text()
     rows = {name: n for n, row in enumerate(rows_of("Rooms", text)) for name in names_in(row)}
-    doors = {name for row in rows_of("Doors", text) for name in names_in(row)}
+    listed = {name for row in rows_of("Late imports", text) for name in names_in(row)}
     files = {p.relative_to(SOURCES).with_suffix("").as_posix(): p for p in SOURCES.rglob("*.py")}
     graph, said, used = {}, [], set()
     for module, path in sorted(files.items()):
@@ -118,10 +118,10 @@ def main():
                 above = rows.get(room_of(other), 99) < rows.get(room, -1)
                 if room_of(other) != room and not above:
                     said.append(f"{module}:{line}: {room} may not import {other}")
-        if imports.late and module not in doors:
-            said.append(f"{module}:{imports.late[0][0]}: imports late, and is no door")
+        if imports.late and module not in listed:
+            said.append(f"{module}:{imports.late[0][0]}: imports late, and is not listed")
         used |= {module} if imports.late else set()
-    said += [f"{module}: is no door, for it imports nothing late" for module in doors - used]
+    said += [f"{module}: is listed, and imports nothing late" for module in listed - used]
     page = described()
     said += [f"{m}: has no row in {PAGE.name}" for m in graph.keys() - page if PACKAGE not in m]
     said += [f"{m}: has a row in {PAGE.name}, and is not there" for m in page - graph.keys()]
@@ -129,7 +129,7 @@ def main():
         circle = leads_back(module, graph)
         if circle:
             said.append(f"{' → '.join([*circle, module])}: a circle")
-    print("".join(f"{line} ({TABLE.name}, Rooms and Doors)\n" for line in said), end="")
+    print("".join(f"{line} ({TABLE.name}, Rooms, Late imports)\n" for line in said), end="")
     return 1 if said else 0
 
 

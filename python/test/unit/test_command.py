@@ -153,7 +153,9 @@ def test_doctor_names_what_is_wrong(home, monkeypatch):
     monkeypatch.setattr(doctor, "TRITON", ((2, 0), (2, 9)))
     monkeypatch.setattr(doctor, "__version__", "0.0.1")
     monkeypatch.setattr(example, "gradient_is_right", lambda: ("cpu", False))
-    monkeypatch.setitem(doctor.door.faults, "triton_autodiff.driver", ImportError("no such class"))
+    monkeypatch.setitem(
+        doctor.entry_point.faults, "triton_autodiff.driver", ImportError("no such class")
+    )
     findings = list(doctor.examine())
     wrong = [str(finding) for finding in findings if finding.mark == "wrong"]
     assert len(wrong) == 6 and all("-> " in text for text in wrong), wrong

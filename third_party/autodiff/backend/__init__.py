@@ -6,7 +6,7 @@ the public names below are resolved on first use.
 
 from typing import TYPE_CHECKING
 
-from . import door as _door
+from . import entry_point as _entry_point
 
 if TYPE_CHECKING:
     from .api import autodiff, differentiable
@@ -57,7 +57,7 @@ if not TYPE_CHECKING:
         if name in _HOMES:
             import importlib
 
-            _door.require_open()
+            _entry_point.require_sound()
             value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
             globals()[name] = value
             return value
@@ -68,4 +68,4 @@ def __dir__():
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
-_door.open_door()
+_entry_point.register()

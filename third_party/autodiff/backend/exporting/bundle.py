@@ -20,7 +20,7 @@ import torch
 import triton.language as tl
 from triton.runtime.jit import JITFunction
 
-from ..door import PACKAGE
+from ..entry_point import PACKAGE
 from ..errors import AutodiffError
 from ..kernels.order import Outermost
 from ..support.places import place_of

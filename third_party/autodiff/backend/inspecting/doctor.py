@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .. import __version__, door
+from .. import __version__, entry_point
 from ..support import leftovers
 
 PYTHON = ((3, 10), (3, 14))
@@ -71,7 +71,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _package() -> Iterator[Finding]:
-    folder = Path(door.__file__).parent
+    folder = Path(entry_point.__file__).parent
     yield Finding("ok", f"triton-autodiff {__version__} in {folder}")
     again = "pip install --force-reinstall --no-deps triton-autodiff"
     try:
@@ -85,10 +85,10 @@ def _package() -> Iterator[Finding]:
     else:
         if installed != __version__:
             yield Finding("wrong", f"its metadata is of {installed}: two versions mixed", again)
-    for module, fault in door.faults.items():
+    for module, fault in entry_point.faults.items():
         yield Finding("wrong", f"{module} cannot be imported: {_reason(fault)}", again)
     try:
-        version = importlib.import_module(f"{door.PACKAGE}._native").version()
+        version = importlib.import_module(f"{entry_point.PACKAGE}._native").version()
     except Exception as error:
         mend = f"install a wheel for this Python ({platform.python_version()}) again: {again}"
         yield Finding("wrong", f"the native library cannot be loaded: {_reason(error)}", mend)

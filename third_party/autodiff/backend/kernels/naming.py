@@ -21,7 +21,7 @@ from typing import NamedTuple
 from triton.runtime.jit import KernelInterface
 
 from .. import __version__
-from ..door import PACKAGE
+from ..entry_point import PACKAGE
 from ..errors import PickleError
 from .interpreted import is_jit
 from .stubs import innermost

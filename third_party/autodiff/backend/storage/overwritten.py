@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..door import PACKAGE
+from ..entry_point import PACKAGE
 from ..errors import AutodiffError
 
 Tensor = torch.Tensor

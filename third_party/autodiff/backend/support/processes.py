@@ -8,7 +8,7 @@ import os
 import time
 from typing import NamedTuple
 
-from ..door import PACKAGE
+from ..entry_point import PACKAGE
 
 
 class End(NamedTuple):

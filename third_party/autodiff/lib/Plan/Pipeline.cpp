@@ -154,9 +154,9 @@ static void addRearrange(Passes &passes, const Request &request) {
     passes.add(createFlattenReturns());
 }
 
-/// Derive: from the kernel to an unscheduled plan: an augmented forward, if one
-/// is needed, and one backward on the forward's grid, in which contributions to
-/// gradients are still `autodiff.accumulate`.
+/// Derive: from the kernel to a plan without schedules: an augmented forward,
+/// if one is needed, and one backward on the forward's grid, in which
+/// contributions to gradients are still `autodiff.accumulate`.
 static void addDerive(Passes &passes, const Request &request) {
   passes.add(createCountTrips());
   passes.addToKernels(createMarkResiduals());
@@ -243,9 +243,9 @@ static void addRegrid(Passes &passes, const Request &request) {
   }
 }
 
-/// Schedule: from a plan to one whose kernels Triton can compile. If the
+/// Lower: from a plan to one whose kernels Triton can compile. If the
 /// request says so, only what is necessary is done.
-static void addSchedule(Passes &passes, const Request &request) {
+static void addLower(Passes &passes, const Request &request) {
   if (request.scheduled) {
     addGather(passes, request);
     addRegrid(passes, request);
@@ -325,7 +325,7 @@ LogicalResult mlir::autodiff::buildDifferentiatePipeline(OpPassManager &pm,
   addNormalize(passes, request);
   addRearrange(passes, request);
   addDerive(passes, request);
-  addSchedule(passes, request);
+  addLower(passes, request);
   return success(passes.isComplete());
 }
 
@@ -364,13 +364,12 @@ void mlir::autodiff::registerPipelines() {
   registerStages("autodiff-rearrange",
                  "Make a kernel one from which better backwards are derived",
                  {addNormalize, addRearrange});
-  registerStages("autodiff-derive",
-                 "Derive the unscheduled plan of a kernel's gradient",
+  registerStages("autodiff-derive", "Derive the plan of a kernel's gradient",
                  {addNormalize, addDerive});
-  registerStages("autodiff-schedule", "Schedule a plan, and lower its kernels",
-                 {addSchedule});
+  registerStages("autodiff-lower",
+                 "Lower a plan to kernels that Triton compiles", {addLower});
   registerStages("autodiff-differentiate",
                  "Derive the kernels of a kernel's gradient, as the library "
                  "does: all stages, one after the other",
-                 {addNormalize, addRearrange, addDerive, addSchedule});
+                 {addNormalize, addRearrange, addDerive, addLower});
 }

@@ -8,7 +8,7 @@ module {
 // -----
 
 tt.func @unscheduled(%p: !tt.ptr<f32>, %v: f32) attributes {autodiff.role = "backward"} {
-  // expected-error @below {{needs a kernel of Triton's own operations (autodiff-schedule makes it one)}}
+  // expected-error @below {{needs a kernel of Triton's own operations (autodiff-lower makes it one)}}
   autodiff.accumulate %p, %v {argument = 0 : i32, site = 0 : i32} : !tt.ptr<f32>, f32
   tt.return
 }

@@ -1,7 +1,7 @@
 // A derived kernel is a kernel: the backward of a plan that is not scheduled is differentiated again.
-// RUN: triton-autodiff-opt %s -split-input-file --autodiff-derive --autodiff-schedule="plain atomic=1" \
+// RUN: triton-autodiff-opt %s -split-input-file --autodiff-derive --autodiff-lower="plain atomic=1" \
 // RUN:   --autodiff-adopt-kernel | FileCheck %s --check-prefix=ADOPTED
-// RUN: triton-autodiff-opt %s -split-input-file --autodiff-derive --autodiff-schedule="plain atomic=1" \
+// RUN: triton-autodiff-opt %s -split-input-file --autodiff-derive --autodiff-lower="plain atomic=1" \
 // RUN:   --autodiff-adopt-kernel --autodiff-derive | FileCheck %s
 
 // What the forward has saved are inputs as others are: buffers (arguments 3 and 4) get gradients.

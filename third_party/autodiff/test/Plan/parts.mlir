@@ -1,10 +1,10 @@
 // The parts of differentiation, one after the other, do what all of them do.
-// RUN: triton-autodiff-opt %s --autodiff-rearrange --autodiff-derive --autodiff-schedule > %t.parts
+// RUN: triton-autodiff-opt %s --autodiff-rearrange --autodiff-derive --autodiff-lower > %t.parts
 // RUN: %differentiate %s > %t.all
 // RUN: diff %t.parts %t.all
 // RUN: triton-autodiff-opt %s --autodiff-derive | FileCheck %s --check-prefix=DERIVED
-// RUN: triton-autodiff-opt %s --autodiff-derive --autodiff-schedule | FileCheck %s --check-prefix=SCHEDULED
-// RUN: triton-autodiff-opt %s --autodiff-derive --autodiff-schedule="plain atomic=1" | FileCheck %s --check-prefix=PLAIN
+// RUN: triton-autodiff-opt %s --autodiff-derive --autodiff-lower | FileCheck %s --check-prefix=SCHEDULED
+// RUN: triton-autodiff-opt %s --autodiff-derive --autodiff-lower="plain atomic=1" | FileCheck %s --check-prefix=PLAIN
 
 // Derived from layer norm as it is written: a forward that saves two numbers for each row, and
 // one backward on its grid, whose contributions to gradients have no place in memory yet.

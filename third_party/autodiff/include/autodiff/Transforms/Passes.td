@@ -56,7 +56,7 @@ include "autodiff/Transforms/Softmax.td"
 include "autodiff/Transforms/Reverse.td"
 include "autodiff/Transforms/Function.td"
 include "autodiff/Transforms/Merge.td"
-include "autodiff/Transforms/Schedule.td"
+include "autodiff/Transforms/Contributions.td"
 include "autodiff/Transforms/Tiles.td"
 include "autodiff/Transforms/Simplify.td"
 

@@ -1,6 +1,6 @@
 //===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
+#include "Contributions/ParallelLoop.h"
 #include "MaskedContributions.h"
-#include "Schedule/ParallelLoop.h"
 #include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/IndirectAddress.h"
 #include "autodiff/Analysis/Kernels.h"

@@ -52,7 +52,7 @@ void AdoptKernel::runOnOperation() {
     return signalPassFailure();
   if (Operation *op = findOwn(*adopted)) {
     op->emitError("autodiff-adopt-kernel needs a kernel of Triton's own "
-                  "operations (autodiff-schedule makes it one)");
+                  "operations (autodiff-lower makes it one)");
     return signalPassFailure();
   }
   for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))

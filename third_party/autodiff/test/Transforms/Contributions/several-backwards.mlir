@@ -1,4 +1,4 @@
-// RUN: triton-autodiff-opt %s -split-input-file --autodiff-schedule | FileCheck %s
+// RUN: triton-autodiff-opt %s -split-input-file --autodiff-lower | FileCheck %s
 
 // y[i] = x[i] · Σw. Of two backward kernels the second one has the loop to interchange; it leaves
 // x[i] · ȳ[i] for that.

@@ -108,7 +108,7 @@ class _Finder:
         return ModuleSpec(name, _SecondName(first), origin=spec.origin, is_package=is_package)
 
 
-def open_door() -> None:
+def register() -> None:
     """Make this package a backend of Triton, and give it its second name."""
     # In front of other finders: an older version may have left a folder of that name.
     sys.meta_path.insert(0, _Finder)
@@ -125,7 +125,7 @@ def open_door() -> None:
         known["autodiff"] = home.Backend(*(_backends(part)[0] for part in parts))
 
 
-def require_open() -> None:
+def require_sound() -> None:
     """Raise the exception that was kept from Triton."""
     for module, fault in faults.items():
         raise ImportError(

@@ -1,4 +1,4 @@
-//===- Schedule.td - How contributions meet ----------------*- tablegen -*-===//
+//===- Contributions.td - How contributions meet -----------*- tablegen -*-===//
 
 def ReadCotangents : AutodiffPass<"autodiff-read-cotangents", "::mlir::ModuleOp", LooksAtOneBackward> {
   let summary = "read upstream gradients where they are";
