@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 import torch
 
@@ -74,9 +75,8 @@ def test_python(code, tmp_path, request):
     program = tmp_path / "example.py"
     first = request.node.callspec.id.startswith("README.md")
     program.write_text(code + GRADIENTS if first else code)
-    # Where a crash happens is shown by no other means.
-    command = [sys.executable, "-X", "faulthandler", program]
-    subprocess.run(command, check=True, timeout=600)
+    run = forked.run(program)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("code", blocks("python"))

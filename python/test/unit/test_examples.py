@@ -1,11 +1,10 @@
 """The examples run and their own checks pass."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import export
+import forked
 import pytest
 import torch
 import triton
@@ -21,8 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_example(name, request):
     if request.config.getoption("--forward-only"):
         pytest.skip("nothing to see in the forward pass")
-    command = [sys.executable, "-X", "faulthandler", EXAMPLES / f"{name}.py"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    run = forked.run(EXAMPLES / f"{name}.py")
     assert run.returncode == 0, run.stdout + run.stderr
 
 
