@@ -211,7 +211,7 @@ FailureOr<SmallVector<ResidualOp>> Recomputation::chooseResiduals() {
 
 namespace {
 struct ChooseResiduals : autodiff::impl::ChooseResidualsBase<ChooseResiduals> {
-  using ResidualsBase::ResidualsBase;
+  using ChooseResidualsBase::ChooseResidualsBase;
 
   /// A store of a value, and the check that no element is stored to twice.
   struct Copy {
