@@ -4,6 +4,7 @@
 // tensors, silently. That nothing excludes it is a bug in one of our passes.
 //
 //===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Writes.h"
 #include "autodiff/Transforms/Passes.h"
 
