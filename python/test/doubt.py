@@ -13,9 +13,9 @@ class Stale(AssertionError):
 @functools.cache
 def install() -> None:
     """Doubt all known launches of this process from now on."""
-    from triton.backends.autodiff.launching import known, runtime
+    from triton.backends.autodiff.launching import known, nodes
 
-    find, launch_known = known.Known.find, runtime.launch_known
+    find, launch_known = known.Known.find, nodes.launch_known
 
     @functools.wraps(find)
     def doubted_find(self, args, kwargs):
@@ -40,9 +40,9 @@ def install() -> None:
         return ran, execution
 
     def _long_way(record, grid, options, leaves):
-        state = runtime.KernelState.known(record.kernel, options)
+        state = nodes.KernelState.existing(record.kernel, options)
         return (
-            None if state is None else state.execution(runtime._wanted(state, leaves), grid, leaves)
+            None if state is None else state.execution(nodes._wanted(state, leaves), grid, leaves)
         )
 
-    known.Known.find, runtime.launch_known = doubted_find, doubted_launch
+    known.Known.find, nodes.launch_known = doubted_find, doubted_launch

@@ -126,7 +126,7 @@ class Notes:
         except (Unreachable, pickle.PicklingError, TypeError, AttributeError):
             return None
         plans = tuple(
-            sorted((made.plan.asked[1], made.plan) for made in state._compiled_plans.values())
+            sorted((made.plan.asked[1], made.plan) for made in state._executable_plans.values())
         )
         key = _digest((pickled, [asked for asked, _ in plans]))
         if key not in self.kernels:
@@ -171,9 +171,8 @@ class Others:
 
 
 def _is_same(kernel: Kernel) -> bool:
-    from triton.backends.autodiff.launching.specialize import CUSTOM_MARKER
     from triton.backends.autodiff.plans.cache import plan_for
-    from triton.backends.autodiff.rules.tracing import traced
+    from triton.backends.autodiff.rules.tracing import CUSTOM_MARKER, traced
 
     try:
         function, text, signature, constants, attrs, target, options = _Unpickler(

@@ -243,7 +243,7 @@ class Observer:
         from triton.backends.autodiff.launching.state import KernelState
 
         for compiled, execution, function, options in self._launches:
-            state = KernelState.known(compiled, options)
+            state = KernelState.existing(compiled, options)
             # A rule that was registered since may have changed the plan.
             if state is not None:
                 yield state, execution, function

@@ -180,14 +180,14 @@ def differences(recording: Recording, state, options) -> list[str]:
     """Return what an exported module does otherwise than a launch of ours."""
     from triton.backends.autodiff import AutodiffError
     from triton.backends.autodiff.exporting.export import export
-    from triton.backends.autodiff.launching import runtime
+    from triton.backends.autodiff.launching import nodes
     from triton.backends.autodiff.launching.specialize import CompiledLaunch
 
     plans = []
 
     def by_us(values):
         launch = CompiledLaunch(recording.function, recording.kernel, recording.grid, values)
-        plans.append(runtime.start(launch, options)[1])
+        plans.append(nodes.start(launch, options)[1])
 
     def by_a_module(values):
         with tempfile.TemporaryDirectory() as folder:
@@ -235,13 +235,13 @@ class Replayer(Seen):
 
     def install(self) -> None:
         """See launches from now on; tests import the package late, when a driver is chosen."""
-        from triton.backends.autodiff.launching import runtime
+        from triton.backends.autodiff.launching import nodes
         from triton.backends.autodiff.storage import overwritten
 
         # Messages name the user's line that launches, which is not here.
         overwritten._is_user[self._recording.__code__.co_filename] = False
-        if not hasattr(runtime.start, "is_recording"):
-            runtime.start = self._recording(runtime.start)
+        if not hasattr(nodes.start, "is_recording"):
+            nodes.start = self._recording(nodes.start)
 
     def _recording(self, begin):
         def start(launch, options):

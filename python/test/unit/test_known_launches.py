@@ -16,7 +16,7 @@ from gradients import random_tensor
 from triton import knobs
 from triton.backends.autodiff import register_vjp
 from triton.backends.autodiff.errors import ArgumentError, AutodiffError
-from triton.backends.autodiff.launching import known, runtime
+from triton.backends.autodiff.launching import known, nodes
 
 pytestmark = pytest.mark.every_triton
 
@@ -41,14 +41,14 @@ def truth(x, k, s, mode):
 @pytest.fixture
 def ways(monkeypatch):
     """Notes whether launches were known."""
-    noted, launch_known = [], runtime.launch_known
+    noted, launch_known = [], nodes.launch_known
 
     def note(*given):
         ran, execution = launch_known(*given)
         noted.append(ran)
         return ran, execution
 
-    monkeypatch.setattr(runtime, "launch_known", note)
+    monkeypatch.setattr(nodes, "launch_known", note)
     return noted
 
 

@@ -18,10 +18,10 @@ pytestmark = pytest.mark.usefixtures("needs_gradients")
 @pytest.fixture
 def replayer():
     """One that records all; what records is taken away again."""
-    from triton.backends.autodiff.launching import runtime
+    from triton.backends.autodiff.launching import nodes
 
     found = replay.Replayer()
-    with mock.patch.object(runtime, "start", found._recording(runtime.start)):
+    with mock.patch.object(nodes, "start", found._recording(nodes.start)):
         found.begin()
         yield found
 

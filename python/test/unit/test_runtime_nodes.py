@@ -15,7 +15,7 @@ import torch
 from triton.backends.autodiff.checking.checks import DistinctCheck
 from triton.backends.autodiff.compiling.executable import Executable
 from triton.backends.autodiff.errors import ArgumentError, AutodiffError, PlanError
-from triton.backends.autodiff.launching import runtime, state
+from triton.backends.autodiff.launching import nodes, state
 from triton.backends.autodiff.launching.options import Options
 from triton.backends.autodiff.launching.specialize import CompiledLaunch
 from triton.backends.autodiff.plans import plan as plans
@@ -83,7 +83,7 @@ class Scenario:
 
     def launch(self, *args, grid=(1, 1, 1)):
         launch = self.resolver.resolve(args, {}, grid)
-        return runtime.start(launch, self.resolver.options)
+        return nodes.start(launch, self.resolver.options)
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,9 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.autodiff.launching import runtime
-from triton.backends.autodiff.launching.specialize import Resolver, Specialization
+from triton.backends.autodiff.launching import nodes
+from triton.backends.autodiff.launching.specialization import Specialization
+from triton.backends.autodiff.launching.specialize import Resolver
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
@@ -43,7 +44,7 @@ def scale(x, y, n, factor, skip, BLOCK: tl.constexpr, BIAS: tl.constexpr = 0.0):
 def specialized(resolver, *args, grid=(1,), **kwargs):
     """The specialization and the launch for some arguments."""
     launches = []
-    runtime.each_launch(resolver, launches.append, args, kwargs, grid)
+    nodes.each_launch(resolver, launches.append, args, kwargs, grid)
     (launch,) = launches
     return Specialization(launch.kernel, launch.function), launch
 
@@ -171,7 +172,8 @@ INTERPRETED = """
 import types, torch, triton, triton.language as tl
 from triton.runtime.driver import driver
 from triton.backends.compiler import GPUTarget
-from triton.backends.autodiff.launching.specialize import Resolver, Specialization
+from triton.backends.autodiff.launching.specialization import Specialization
+from triton.backends.autodiff.launching.specialize import Resolver
 from triton.runtime.interpreter import InterpretedFunction
 
 @triton.jit

@@ -10,7 +10,7 @@ import triton
 from cpu_backend import on_cpu  # noqa: F401
 from gradients import relative_error
 from triton.backends.autodiff import _native
-from triton.backends.autodiff.compiling.executable import launch
+from triton.backends.autodiff.compiling.device_launch import launch
 from triton.runtime.driver import driver
 
 # Passes that change no result.

@@ -57,8 +57,8 @@ def test_forward_that_saves_keeps_its_options(device):
         normalization.layer_norm_kernel, normalization.layer_norm, backward={"num_warps": 2}
     )
     op(*leaves(device, (5, 60), (60,), (60,))).sum().backward()
-    compiled_plan = execution_of(op).backward.compiled_plan
-    assert compiled_plan.forward.compiled.metadata.num_warps == 4
+    executable_plan = execution_of(op).backward.executable_plan
+    assert executable_plan.forward.compiled.metadata.num_warps == 4
     assert {kernel.compiled.metadata.num_warps for kernel in ran(op)} == {2}
 
 
@@ -505,7 +505,7 @@ def test_nothing_is_measured_on_cpu(monkeypatch):
 def test_measures_on_gpu(cuda):
     op, (a, b) = product(cuda, autotune=True, **anew())
     assert_right(op, a, b)
-    assert execution_of(op).backward.compiled_plan.measured
+    assert execution_of(op).backward.executable_plan.measured
 
 
 def test_nothing_is_measured_in_a_capture(cuda):

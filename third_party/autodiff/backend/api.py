@@ -17,13 +17,13 @@ from triton.runtime.jit import KernelInterface
 
 from .errors import ArgumentError, AutodiffError, KernelTypeError
 from .graphs import stubs as graph_stubs
-from .graphs.launch import record
+from .graphs.launch import put_into_graph
 from .kernels import naming
 from .kernels.effects import refuse_idle
 from .kernels.order import Outermost
 from .kernels.stubs import name_after
 from .kernels.wrappers import Differentiable, is_kernel
-from .launching import plain_launches, results, runtime
+from .launching import nodes, plain_launches, stub_results
 from .launching.blame import blame, named_values, refuse_null, refuse_tangents
 from .launching.eager_flops import is_counting
 from .launching.known import Known
@@ -133,7 +133,7 @@ class DifferentiableKernel(Differentiable):
             return self._kernel.run(*args, grid=grid, warmup=True, **kwargs)
         return self._launch(grid, *args, **kwargs)
 
-    @functools.partial(outside_of_dynamo, instead=record)
+    @functools.partial(outside_of_dynamo, instead=put_into_graph)
     def _launch(self, grid, /, *args, **kwargs):
         """Launch the kernel on a grid; its parameters may have names that `run` uses for itself."""
         name = self._resolver.function.__name__
@@ -143,15 +143,15 @@ class DifferentiableKernel(Differentiable):
         found = known.find(args, kwargs) if known and not DifferentiableKernel.observer else None
         if found is not None:
             extents = known.grid(grid, *found)
-            ran, execution = runtime.launch_known(*found, extents, self._resolver.options)
+            ran, execution = nodes.launch_known(*found, extents, self._resolver.options)
             if ran:
                 kernel = found[0].kernel
-                self._remember(kernel, execution, self._resolver.function)
+                self._keep_for_explain(kernel, execution, self._resolver.function)
                 return kernel
             # A function is not asked twice.
             grid = extents or grid
         if is_recorded(name):
-            return record(self, grid, *args, **kwargs)
+            return put_into_graph(self, grid, *args, **kwargs)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
         return self._run(*args, grid=grid, **kwargs)
@@ -184,9 +184,9 @@ class DifferentiableKernel(Differentiable):
     def _run(self, *args, grid, **kwargs):
         resolver = self._resolver
         name = resolver.function.__name__
-        wants, device, is_ordinary = runtime.look_over(name, (*args, *kwargs.values()))
+        wants, device, is_ordinary = nodes.look_over(name, (*args, *kwargs.values()))
         if wants:
-            results.note_wanted()
+            stub_results.note_wanted()
         if device is not None and device != torch.cuda.current_device():
             # Backward kernels run where autograd says, on the device of the tensors.
             with torch.cuda.device(device):
@@ -203,7 +203,7 @@ class DifferentiableKernel(Differentiable):
         if wants or is_counting():
             resolver.rehearse(args, kwargs, grid)
             take = functools.partial(self._start, key=key)
-            return runtime.each_launch(resolver, take, args, kwargs, grid)
+            return nodes.each_launch(resolver, take, args, kwargs, grid)
         try:
             with resolver.lock:
                 kernel = self._kernel.run(*args, grid=grid, warmup=False, **kwargs)
@@ -216,7 +216,7 @@ class DifferentiableKernel(Differentiable):
             refuse_idle(kernel, resolver.function)
             if not is_ordinary or makes_pointers(kernel):
                 refuse_addresses(kernel, resolver.function, (*args, *kwargs.values()))
-            self._remember(kernel, None, resolver.function)
+            self._keep_for_explain(kernel, None, resolver.function)
             if key is not None:
                 self._known.note(key, kernel)
         return kernel
@@ -231,7 +231,7 @@ class DifferentiableKernel(Differentiable):
             nonlocal nodes
             nodes += self._take(launch)
 
-        result = runtime.each_launch(self._resolver, take, args, kwargs, grid)
+        result = nodes.each_launch(self._resolver, take, args, kwargs, grid)
         if not nodes and torch.is_grad_enabled():
             name = self._resolver.function.__name__
             wanted = any(tensor.requires_grad and tensor.numel() for tensor in given)
@@ -256,14 +256,14 @@ class DifferentiableKernel(Differentiable):
                 f"kernel {name!r} is launched by a method of its {type(self._kernel).__name__}, "
                 "which a check cannot follow: launch it as kernel[grid](…)"
             )
-        device = runtime.look_over(name, (*args, *kwargs.values())).device
+        device = nodes.look_over(name, (*args, *kwargs.values())).device
         with contextlib.nullcontext() if device is None else torch.cuda.device(device):
-            return runtime.through_wrappers(self._resolver, self._take, call, args, kwargs)
+            return nodes.through_wrappers(self._resolver, self._take, call, args, kwargs)
 
     def _start(self, launch, key=None):
         """Run a launch, as an autograd node if a gradient is wanted; `key` is the launch's."""
-        state, execution = runtime.start(launch, self._resolver.options)
-        self._remember(launch.kernel, execution, launch.function)
+        state, execution = nodes.start(launch, self._resolver.options)
+        self._keep_for_explain(launch.kernel, execution, launch.function)
         if key is not None:
             self._known.note(key, launch.kernel, launch.grid, state, execution)
 
@@ -272,15 +272,15 @@ class DifferentiableKernel(Differentiable):
         if forward_ad._current_level >= 0:
             given = named_values(launch.function, launch.values, {})
             refuse_tangents(f"kernel {launch.function.__name__!r}", given)
-        wants = runtime.look_over(launch.function.__name__, launch.values).wants
+        wants = nodes.look_over(launch.function.__name__, launch.values).wants
         if wants or is_counting():
             self._start(launch)
         else:
-            runtime.launch_plainly(launch, self._resolver.options)
-            self._remember(launch.kernel, None, launch.function)
+            nodes.launch_plainly(launch, self._resolver.options)
+            self._keep_for_explain(launch.kernel, None, launch.function)
         return wants
 
-    def _remember(self, kernel, execution, function) -> None:
+    def _keep_for_explain(self, kernel, execution, function) -> None:
         launches = self._launches
         if self._keeps_all:
             launches.append((kernel, execution, function))
@@ -379,11 +379,11 @@ class Preview(DifferentiableKernel):
 
     def _launch(self, grid, /, *args, **kwargs):
         """Note what a launch would compile."""
-        return runtime.each_launch(self._resolver, self._take, args, kwargs, grid)
+        return nodes.each_launch(self._resolver, self._take, args, kwargs, grid)
 
     def _take(self, launch):
-        execution = runtime.prepare(launch, self._resolver.options)
-        self._remember(launch.kernel, execution, launch.function)
+        execution = nodes.prepare(launch, self._resolver.options)
+        self._keep_for_explain(launch.kernel, execution, launch.function)
         if self._note is not None:
             self._note(launch, execution)
         if execution is not None and self._written is not None:
@@ -505,13 +505,13 @@ class Op(Outermost):
             args = self._through_post_process(args)
         self.kernel._launches.clear()
         plain_launches.watch()
-        with runtime.recording_history(), results.Watch(self.stub) as watch:
-            result = results.call(self.stub, self.kernel, args, kwargs)
+        with nodes.recording_history(), stub_results.Watch(self.stub) as watch:
+            result = stub_results.call(self.stub, self.kernel, args, kwargs)
         if torch.is_grad_enabled() and not any(w.is_reachable for w in watch.witnesses):
             name, launches = self.kernel._resolver.function.__name__, self.kernel._launches
             by_address = any(makes_pointers(kernel) for kernel, _, _ in launches)
             launched = "by address" if by_address else bool(launches)
-            results.refuse_lost(self.stub, name, launched, watch, (args, kwargs), result)
+            stub_results.refuse_lost(self.stub, name, launched, watch, (args, kwargs), result)
         if self._idx_upstream is not None:
             self._check_upstream()
         return result
@@ -555,7 +555,7 @@ class Op(Outermost):
             kernel = self.kernel._previewed(note)
             kernel._written = []
             try:
-                results.call(self.stub, kernel, args, kwargs)
+                stub_results.call(self.stub, kernel, args, kwargs)
             finally:
                 for tensor in kernel._written:
                     tensor.detach_()

@@ -1,8 +1,8 @@
 """Facts that decide how a plan runs: the grid, some scalars, layouts of tensors, shared memory.
 
-`FactKey` extracts these facts from a launch, cheaply, as a dictionary key. It only extracts what
-the plans so far depend on, so that a changing seed or an offset into a larger tensor does not make
-every launch a new one. If a plan needs more, the key grows.
+`FactExtractor` extracts these facts from a launch, cheaply, as a dictionary key. It only extracts
+what the plans so far depend on, so that a changing seed or an offset into a larger tensor does not
+make every launch a new one. If a plan needs more, the key grows.
 """
 
 from __future__ import annotations
@@ -99,24 +99,26 @@ class TensorFacts:
 
 
 class Facts:
-    """The facts of one launch. A result may only rely on those that are in `key`.
+    """The facts of one launch. A result may only rely on those that its `extractor` extracts.
 
     `scalars` are the values of arguments; for tensors, their integer contents.
     """
 
-    def __init__(self, key: FactKey, grid, leaves, aliasing):
-        self.key = key
+    def __init__(self, extractor: FactExtractor, grid, leaves, aliasing):
+        self.extractor = extractor
         self.grid = grid
         self.scalars = numbers(leaves)
         # The kernel may change contents that overlap an output before a program reads them.
         overlapping = {i for pair in aliasing[0] for i in pair[:2]}
-        for i in key.pointers:
+        for i in extractor.pointers:
             if isinstance(leaves[i], Tensor) and i not in overlapping:
                 self.scalars[i] = contents.Contents(leaves[i])
-        self.tensors = {i: TensorFacts(leaves[i]) for i in key.pointers}
+        self.tensors = {i: TensorFacts(leaves[i]) for i in extractor.pointers}
         self.aliasing, self.beside = aliasing
-        self.descriptors = key.descriptors.known(leaves)
-        self.device = next(leaves[i].device for i in key.pointers if self.tensors[i].is_tensor)
+        self.descriptors = extractor.descriptors.known(leaves)
+        self.device = next(
+            leaves[i].device for i in extractor.pointers if self.tensors[i].is_tensor
+        )
         self.spans: dict[int, Span] = {}
 
     def with_spans(self, spans: dict[int, Span]) -> Facts:
@@ -173,7 +175,7 @@ class Facts:
         For PyTorch, a change of one part of a tensor is a change of all parts: a later launch may
         cause it.
         """
-        parts = (t.is_part for t in map(self.tensors.get, self.key.outputs) if t.is_tensor)
+        parts = (t.is_part for t in map(self.tensors.get, self.extractor.outputs) if t.is_tensor)
         return not any(self.outputs_that_meet()) and not any(parts)
 
     def aliases(self, i: int):
@@ -199,7 +201,7 @@ class Facts:
         return False
 
 
-class FactKey:
+class FactExtractor:
     """Extracts the facts of launches of one kernel."""
 
     def __init__(self, name: str, names, pointers, outputs, descriptors, accesses):

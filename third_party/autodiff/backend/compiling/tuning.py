@@ -87,10 +87,10 @@ def tuned(execution, backward, given, counts):
     `given` and `counts` are the arguments of the backward.
     """
     backward.compile()
-    compiled_plan, device = backward.compiled_plan, execution.facts.device
-    offered = tuple(executable.suitable(backward.facts) for executable in compiled_plan.backward)
+    executable_plan, device = backward.executable_plan, execution.facts.device
+    offered = tuple(executable.suitable(backward.facts) for executable in executable_plan.backward)
     key = tuple(executable.kernel.digest for variants in offered for executable in variants)
-    entries = compiled_plan.measured.get(key)
+    entries = executable_plan.measured.get(key)
     if entries is None:
         path = _Path(backward.plan.kernel, offered, device)
         entries = path.read()
@@ -104,11 +104,11 @@ def tuned(execution, backward, given, counts):
                 # There is no memory for a second backward.
                 return backward
             path.write(entries)
-        compiled_plan.measured[key] = entries
+        executable_plan.measured[key] = entries
     chosen = []
     for variants, entry in zip(offered, entries, strict=True):
         own = next(v for v in variants if v.kernel.digest == entry.variant)
-        chosen.append(compiled_plan.otherwise(own, entry.choice))
+        chosen.append(executable_plan.otherwise(own, entry.choice))
     return backward.with_executables(chosen)
 
 
@@ -142,7 +142,7 @@ def _measure(backward, variants, prepared, configs) -> Entry:
     if times[best] > _NOISE * times[first]:
         best = first
     own, choice = best
-    backward.compiled_plan.keep(variants, own, choice)
+    backward.executable_plan.keep(variants, own, choice)
     return Entry(own.kernel.digest, choice, times[best])
 
 
@@ -150,14 +150,14 @@ def _time_all(backward, pairs, prepared, times) -> None:
     """Time variants with options, unless they were timed before."""
     pairs = [pair for pair in pairs if pair not in times]
     with suppress(Exception):  # which the one that has it meets again
-        compile_all(backward.compiled_plan.otherwise(*pair) for pair in pairs)
+        compile_all(backward.executable_plan.otherwise(*pair) for pair in pairs)
     for own, choice in pairs:
         _time(backward, own, choice, prepared, times)
 
 
 def _time(backward, own, choice, prepared, times) -> None:
     """Time a kernel with some options, if it fits on the device that way."""
-    executable = backward.compiled_plan.otherwise(own, choice)
+    executable = backward.executable_plan.otherwise(own, choice)
     try:
         executable.compile()
     except Exception:  # whatever is wrong with options that nobody asked for

@@ -134,7 +134,7 @@ class ExportedLaunch:
         steps = []
         for bound in self.backward.launches:
             chosen = bound.executable
-            for own in self.backward.compiled_plan.backward:
+            for own in self.backward.executable_plan.backward:
                 if chosen in (*own.variants, own):
                     steps.append([e for e in (*own.variants, own) if _fits(e)])
                     break
@@ -152,7 +152,7 @@ class ExportedLaunch:
     @cached_property
     def tallied(self) -> dict[int, Tallied]:
         """By argument, the kernels that count additions first, and clear and round the gradient."""
-        tallied = self.backward.compiled_plan.tallied
+        tallied = self.backward.executable_plan.tallied
         return {i: tallied[i] for i in self.backward.gradients if i in self.backward.tallied}
 
     def result(self, argument: int) -> torch.dtype:
@@ -162,12 +162,12 @@ class ExportedLaunch:
     @property
     def counting(self) -> Executable | None:
         """The kernel that counts iterations, if memory depends on them."""
-        return self.backward.compiled_plan.counting
+        return self.backward.executable_plan.counting
 
     @property
     def forward(self) -> Executable | None:
         """The kernel that stores for the backward, None if it is the user's own kernel."""
-        return None if self.plan.forward is None else self.backward.compiled_plan.forward
+        return None if self.plan.forward is None else self.backward.executable_plan.forward
 
     @property
     def derived(self) -> list[Executable]:

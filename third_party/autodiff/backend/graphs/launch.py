@@ -24,7 +24,7 @@ def _is_function(value) -> bool:
     return callable(value) and not hasattr(value, "value")
 
 
-def record(kernel, grid, /, *args, **kwargs) -> None:
+def put_into_graph(kernel, grid, /, *args, **kwargs) -> None:
     """Put a launch of a differentiable kernel into the traced graph.
 
     Dynamo reads this function and all that it calls; other tracers run it.

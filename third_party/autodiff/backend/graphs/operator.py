@@ -21,7 +21,7 @@ from ..checking.expr import evaluate
 from ..checking.spaces import are_inside, touched
 from ..errors import AutodiffError
 from ..launching.blame import refuse_transforms
-from ..launching.runtime import recording_history
+from ..launching.nodes import recording_history
 from ..launching.state import KernelState
 from ..library import native
 from ..rules.user_rules import generation, rules_for
@@ -468,12 +468,12 @@ class LaunchOperator:
         places, arguments = self.places(self.state), self._given_to(wanted)
         found = {places[j] for j in self._plan.with_history(arguments)}
         if found and not self._is_differentiable:
-            self.state.compiled_plan(self.state.first_request(arguments))
+            self.state.executable_plan(self.state.first_request(arguments))
         return found
 
     def held(self, wanted) -> Held:
         """Return which tensors a graph keeps for the gradients of the tensors that are `wanted`."""
-        plan = self.state.compiled_plan(self.state.first_request(self._given_to(wanted))).plan
+        plan = self.state.executable_plan(self.state.first_request(self._given_to(wanted))).plan
         return Held.of(plan, self.places(self.state))
 
     def _keep(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:

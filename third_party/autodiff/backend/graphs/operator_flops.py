@@ -9,7 +9,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from ..errors import AutodiffError
 from ..launching.flops import of_backward, of_launch
-from ..launching.runtime import recording_history
+from ..launching.nodes import recording_history
 from ..launching.state import KernelState
 from ..support.ambient import undrawn
 

@@ -22,7 +22,7 @@ from ..api import DifferentiableKernel
 from ..compiling.executable import Executable
 from ..driver import CPUDriver, host_arch
 from ..errors import AutodiffError
-from ..launching import runtime
+from ..launching import nodes
 from ..library import native
 from ..plans.plan import Kernel
 from ..storage.memory import snapshot
@@ -200,7 +200,7 @@ class Reference:
         launches = []
 
         def take(launch):
-            state, _ = runtime.start(launch, kernel._resolver.options)
+            state, _ = nodes.start(launch, kernel._resolver.options)
             rules = state.user_rules()
             if rules:
                 self.user_rules[state.spec.name] = rules
@@ -210,7 +210,7 @@ class Reference:
         device = next((tensor.device for tensor in given), None)
         guard = torch.cuda.device(device) if device is not None and device.type == "cuda" else None
         with guard or contextlib.nullcontext():
-            result = runtime.each_launch(kernel._resolver, take, args, kwargs, grid)
+            result = nodes.each_launch(kernel._resolver, take, args, kwargs, grid)
         self._calls.append(_Call(kernel, numbers, launches, result))
         return result
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from ..checking.expr import substitute
 from ..checking.facts import Facts
+from ..compiling.executable_plan import ExecutablePlan
 from ..errors import CheckError, PlanError
 from ..plans.plan import Next
-from ..programs.backward import CompiledPlan
 from ..programs.binding import buffer_sizes
 from .options import REQUESTED
 from .tapes import tape_bytes
@@ -66,11 +66,9 @@ class Suitability:
     applies.
     """
 
-    def __init__(
-        self, compiled_plan: CompiledPlan, launched: Facts, forbids_atomics: bool, tape_limit: int
-    ):
-        self._compiled_plan = compiled_plan
-        self._plan = compiled_plan.plan
+    def __init__(self, given: ExecutablePlan, launched: Facts, forbids_atomics: bool, tape_limit):
+        self._executable_plan = given
+        self._plan = given.plan
         self._launched = launched
         self._forbids_atomics = forbids_atomics
         self._tape_limit = tape_limit
@@ -149,7 +147,7 @@ class Suitability:
         return self._own.with_spans(self._spans)
 
     @functools.cached_property
-    def compiled_plan(self) -> CompiledPlan:
+    def executable_plan(self) -> ExecutablePlan:
         """The plan.
 
         Where a gradient's check fails, its variant that leaves elements out, if that holds.
@@ -158,12 +156,12 @@ class Suitability:
         # Elements that are left out have gradient zero, and need no atomics.
         others = (g.leaving_out() for g in self._plan.gradients if g.argument in failed)
         sparse = [g for g in others if g and not self._objections([g])]
-        return self._compiled_plan.with_gradients(sparse) if sparse else self._compiled_plan
+        return self._executable_plan.with_gradients(sparse) if sparse else self._executable_plan
 
     @functools.cached_property
     def failed(self) -> dict[int, str]:
         """Why checks of gradients fail, by argument."""
-        return self._objections(self.compiled_plan.plan.gradients)
+        return self._objections(self.executable_plan.plan.gradients)
 
     @functools.cached_property
     def repeated(self) -> set[int]:
@@ -178,7 +176,7 @@ class Suitability:
         facts = self._own
         return {
             gradient.argument: gradient.span(tensor, facts.scalars, facts.grid)
-            for gradient in self.compiled_plan.plan.gradients
+            for gradient in self.executable_plan.plan.gradients
             if (tensor := facts.tensors[gradient.argument]).is_tensor
         }
 

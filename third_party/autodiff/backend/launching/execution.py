@@ -30,7 +30,7 @@ from ..storage.layouts import read, taking_layouts
 from ..storage.memory import Span, restore, shares_memory, whole
 from . import eager_flops
 from .blame import is_batch, refuse_batch
-from .results import Witness, of_thread, witness_of
+from .stub_results import Witness, of_thread, witness_of
 from .tapes import tape_bytes
 
 # The hooks on saved tensors, while PyTorch traces (True), too; None if there are none.
@@ -67,16 +67,16 @@ class Execution:
     It is `planned` for gradients of these outputs, or (None) of all.
     """
 
-    def __init__(self, state, wanted, choice, facts: Facts, planned=None):
+    def __init__(self, state, wanted, chosen, facts: Facts, planned=None):
         self.state = state
         self.wanted = wanted
-        self.request = choice.request
-        self.objections = choice.objections
-        self.unsuited = choice.unsuited
+        self.request = chosen.request
+        self.objections = chosen.objections
+        self.unsuited = chosen.unsuited
         self.facts = facts
         self.planned = planned
-        compiled_plan = choice.compiled_plan
-        plan = compiled_plan.plan
+        executable_plan = chosen.executable_plan
+        plan = executable_plan.plan
         self.plan = plan
         self._variants: dict = {}
         # The backwards for gradients of certain outputs, that have come before.
@@ -84,9 +84,9 @@ class Execution:
         self._tunes = state.tunes
         self._tuned_backwards: dict = {}
         self._is_compiled = False
-        self._check_hazards(plan, choice.facts)
+        self._check_hazards(plan, chosen.facts)
         self._classify_outputs(plan, facts)
-        self.backward = Backward(compiled_plan, choice.facts, state.spec)
+        self.backward = Backward(executable_plan, chosen.facts, state.spec)
         self._choose_saved(plan, facts)
         # Arguments whose base, the tensor that they are a view of, gets the gradient of elements
         # around.
@@ -100,11 +100,11 @@ class Execution:
         if planned is not None and self.position.keys() <= set(planned):
             self.planned = None
         self.spare = None if self.planned is None else Spare.of(self)
-        self._scalars = choice.scalars
+        self._scalars = chosen.scalars
         self._judge_stores(plan, facts)
         if self.is_complete:
             self._check_history(plan if self.spare is None else self.spare.plan)
-        self.forward = Forward(compiled_plan, choice.facts, state.spec, self.copied)
+        self.forward = Forward(executable_plan, chosen.facts, state.spec, self.copied)
         # Which results are the gradients of the slots; those that are wanted come first.
         self._keys = [i if i in wanted else None for i in self.slots]
         self._keys += [(BASE, i) for i in self.based]
@@ -234,9 +234,9 @@ class Execution:
     @property
     def is_repeatable(self) -> bool:
         """Whether it is right for all launches that have one key (known.py)."""
-        state, key = self.state, self.facts.key
-        special = self.based or self.opaque or key.based or state.used_rules
-        return not special and state.pointer_set.isdisjoint(key.scalars)
+        state, extractor = self.state, self.facts.extractor
+        special = self.based or self.opaque or extractor.based or state.used_rules
+        return not special and state.pointer_set.isdisjoint(extractor.scalars)
 
     def needed(self) -> tuple[frozenset[int], set[int], set[int]]:
         """Return the arguments whose values, storage ranges, and bases this depends on."""
@@ -357,9 +357,10 @@ class Execution:
                 raise RaceError(objection)
         # Which one it is for these does not change, unless the spare one is for others, too.
         backward = self._settled.get(came)
+        is_spare = backward is None and self._is_unplanned(upstream)
         if backward is None:
             backward = self._backward_for(upstream)
-            if not self._is_unplanned(upstream):
+            if not is_spare:
                 self._settled[came] = backward
         # Whoever sets `x.data` may leave the address as it was.
         if self._layouts(saved) != left.layouts:
@@ -373,16 +374,15 @@ class Execution:
             for i, value in zip(self.opaque, left.opaque, strict=True):
                 arguments[i] = value
         buffers = saved[len(self.reread) :] if backward.saved else ()
-        if came not in self._settled:
-            saved = (*saved, *self.spare.load(left.held, arguments))
-        given = (arguments, buffers, upstream, saved)
+        live = (*saved, *self.spare.load(left.held, arguments)) if is_spare else saved
+        given = (arguments, buffers, upstream, live)
         try:
             counts = None
             if backward.counts_trips:
                 backward, counts = self._for_counts(backward, given)
             if self._tunes:
                 backward = self._tuned(backward, given, counts)
-                counts = backward.count_trips(arguments, saved)
+                counts = backward.count_trips(arguments, live)
             if eager_flops.is_counting():
                 eager_flops.count_backward(backward, left.scalars)
             gradients = backward.run(*given, counts)
@@ -397,11 +397,11 @@ class Execution:
 
     def _for_counts(self, backward, given):
         """Return a backward whose tapes are not too large, and the trip counts of its loops."""
-        arguments, _, upstream, saved = given
-        counts = backward.count_trips(arguments, saved)
+        arguments, _, upstream, live = given
+        counts = backward.count_trips(arguments, live)
         if tape_bytes(backward.buffers, counts) > self.state.tape_limit(self.facts.device):
             backward = self._backward_for(upstream, backward.plan.answers("tapes"))
-            counts = backward.count_trips(arguments, saved)
+            counts = backward.count_trips(arguments, live)
         return backward, counts
 
     def _zeros(self, argument: int) -> torch.Tensor:
@@ -423,7 +423,7 @@ class Execution:
 
         Hooks on saved tensors may return just what they were given.
         """
-        accesses = self.facts.key.accesses
+        accesses = self.facts.extractor.accesses
         spans = {i: accesses.around(i, leaves, grid) for i in self.reread}
         return {i: span for i, span in spans.items() if span is not None}
 
@@ -535,17 +535,18 @@ class Execution:
         keep_saving = self.plan.forward is not None
         # A gradient that only other outputs need is not masked.
         request = self.request._replace(cotangents=live, save=keep_saving, confine=())
-        choice = self.state.choose(request.changed(changes), self.facts)
-        backward = Backward(choice.compiled_plan, choice.facts, self.state.spec).give_to(self.based)
+        chosen = self.state.choose(request.changed(changes), self.facts)
+        backward = Backward(chosen.executable_plan, chosen.facts, self.state.spec)
+        backward.give_to(self.based)
         if not self._can_precede(backward):
             if live is not None and learns:
                 self.state.expect(self.wanted, live)
             return None
-        key = self.facts.key
-        needed = (choice.scalars, backward.spanned(), set(backward.around))
-        if not key.covers(*needed):
+        extractor = self.facts.extractor
+        needed = (chosen.scalars, backward.spanned(), set(backward.around))
+        if not extractor.covers(*needed):
             if learns:
-                self.state.forget(key, *needed)
+                self.state.forget(extractor, *needed)
             return None
         return backward
 

@@ -25,7 +25,7 @@ from triton.runtime import jit
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
-from ..compiling.executable import has_hooks
+from ..compiling.device_launch import has_hooks
 from ..errors import ArgumentError
 from ..kernels.grid import checked_grid
 from ..library import native
@@ -236,7 +236,7 @@ class Known:
         """Whether equal keys mean that this execution is right; if not, longer keys may."""
         if not execution.is_repeatable or execution.is_captured:
             return False
-        facts, parameters = execution.facts.key, state.spec.parameters
+        facts, parameters = execution.facts.extractor, state.spec.parameters
         flags = list(key.table.flags)
         for places, flag in (
             (facts.scalars, _EXACT),

@@ -25,8 +25,8 @@ from ..plans.target import described
 from ..storage.layouts import read
 from ..storage.memory import extent, meet
 from ..storage.overwritten import MOST_WRITES, note_write, writes
-from . import results
-from .specialize import leaves_of, step
+from . import stub_results
+from .specialization import leaves_of, step
 from .state import KernelState
 from .tracers import AUTOGRAD
 
@@ -134,7 +134,7 @@ def _observed(kernel, run):
     if effects is None or not effects.stored:
         return run
     # Every launch of the process comes here, so what is known before is done before.
-    count, places, of_thread = effects.count, effects.places or (), results.of_thread
+    count, places, of_thread = effects.count, effects.places or (), stub_results.of_thread
     notes = [(effects.kernel, pointer.name, None) for pointer in effects.stored]
     pairs = tuple(zip(places, notes, strict=False))
 
@@ -213,7 +213,7 @@ def _depend(kernel, sources) -> bool:
     try:
         state = KernelState.of(kernel, kernel.src.fn)
         wanted = tuple(pointer.number for pointer in sources)
-        return bool(state.compiled_plan(state.first_request(wanted)).plan.with_history(wanted))
+        return bool(state.executable_plan(state.first_request(wanted)).plan.with_history(wanted))
     except AutodiffError:
         # It is not known, then.
         return True

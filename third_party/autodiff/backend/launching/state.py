@@ -12,18 +12,18 @@ from typing import NamedTuple
 import torch
 
 from ..checking import bounds
-from ..checking.facts import FactKey, Facts
+from ..checking.facts import FactExtractor, Facts
+from ..compiling.executable_plan import ExecutablePlan
 from ..errors import AutodiffError, PlanError
 from ..plans import determinism
 from ..plans.cache import plan_for
 from ..plans.rearranged_launch import RearrangedLaunch
 from ..plans.target import described, warn_of_miscomputed
-from ..programs.backward import CompiledPlan
 from ..rules.user_rules import find_rules, generation, require_globals, rules_for
 from .asking import PlanRequest, Suitability
 from .execution import Execution, saves_by_hooks
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
-from .specialize import Specialization
+from .specialization import Specialization
 from .tapes import default_limit
 
 _ATTRIBUTE = "_autodiff_states"
@@ -38,7 +38,7 @@ class ChosenPlan(NamedTuple):
     that was asked for before, None if there was none that this launch breaks an assumption of.
     """
 
-    compiled_plan: CompiledPlan
+    executable_plan: ExecutablePlan
     facts: Facts
     request: PlanRequest
     scalars: frozenset[int]
@@ -64,7 +64,7 @@ class KernelState:
         self.checks_bounds = bounds.wanted()
         # Counts what changes the execution of a launch that has had one.
         self.revision = 0
-        self._compiled_plans: dict = {}
+        self._executable_plans: dict = {}
         self._families: dict = {}
         self._expected: dict = {}
         # The outputs that got gradients last, and all that ever did, by the arguments whose
@@ -75,7 +75,7 @@ class KernelState:
     @classmethod
     def of(cls, kernel, function, options=DEFAULT) -> KernelState:
         """Return the state of a compiled kernel, made on first use."""
-        state = cls.known(kernel, options)
+        state = cls.existing(kernel, options)
         if state is None:
             atomics = options.atomics()
             state = cls(kernel, function, options, atomics)
@@ -85,7 +85,7 @@ class KernelState:
         return state
 
     @staticmethod
-    def known(kernel, options=DEFAULT) -> KernelState | None:
+    def existing(kernel, options=DEFAULT) -> KernelState | None:
         """Return the state of a compiled kernel if it has one."""
         states = getattr(kernel, _ATTRIBUTE, None)
         state = None if states is None else states.get((options, options.atomics()))
@@ -106,10 +106,10 @@ class KernelState:
         described = {} if facts is None else facts.descriptors._asdict()
         return PlanRequest(wanted, **{**self._options.requested, **described, **more})
 
-    def compiled_plan(self, request: PlanRequest) -> CompiledPlan:
+    def executable_plan(self, request: PlanRequest) -> ExecutablePlan:
         """Return the plan for a request, with its executables."""
-        compiled_plan = self._compiled_plans.get(request)
-        if compiled_plan is None:
+        executable_plan = self._executable_plans.get(request)
+        if executable_plan is None:
             spec = self.spec
             data = {**request.to_json(), "rules": self._rules, "check": self.checks_bounds}
             plan = plan_for(spec.ttir, {**data, **described(spec.target)}, spec.name)
@@ -119,10 +119,10 @@ class KernelState:
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
                     f"{len(plan.arguments)}"
                 )
-            compiled_plan = CompiledPlan(plan, spec.target, spec.options, self._options.launch)
-            self._compiled_plans[request] = compiled_plan
+            executable_plan = ExecutablePlan(plan, spec.target, spec.options, self._options.launch)
+            self._executable_plans[request] = executable_plan
             self.outputs = plan.outputs
-        return compiled_plan
+        return executable_plan
 
     @property
     def tunes(self) -> bool:
@@ -152,25 +152,20 @@ class KernelState:
         forbidden = self.atomics == FORBIDDEN
         while request not in asked:
             asked.add(request)
-            compiled_plan = self.compiled_plan(request)
-            scalars |= compiled_plan.plan.used_arguments()
-            case = Suitability(compiled_plan, facts, forbidden, self.tape_limit(facts.device))
-            found = case.next()
+            executable_plan = self.executable_plan(request)
+            plan = executable_plan.plan
+            scalars |= plan.used_arguments()
+            suits = Suitability(executable_plan, facts, forbidden, self.tape_limit(facts.device))
+            found = suits.next()
             if not found:
-                return ChosenPlan(
-                    case.compiled_plan,
-                    case.facts,
-                    request,
-                    frozenset(scalars),
-                    objections,
-                    unsuited,
-                )
+                choice = request, frozenset(scalars), objections, unsuited
+                return ChosenPlan(suits.executable_plan, suits.facts, *choice)
             if any(entry.key is None for entry in found):
-                raise determinism.refused(self.spec, compiled_plan.plan, case.failed, case.repeated)
-            objections |= case.failed_among(found)
+                raise determinism.refused(self.spec, plan, suits.failed, suits.repeated)
+            objections |= suits.failed_among(found)
             if any(entry.fails == "launch" for entry in found):
-                unsuited = compiled_plan.plan.launch
-            request = request.changed(case.changes(found))
+                unsuited = plan.launch
+            request = request.changed(suits.changes(found))
         raise PlanError(f"kernel {self.spec.name!r}: plans say to ask for what was asked before")
 
     def execution(self, wanted, grid, leaves, foreseen=True) -> Execution:
@@ -183,8 +178,8 @@ class KernelState:
         expected = self._expected.get(wanted) if foreseen and not saves_by_hooks(True) else None
         family = self._families.get(wanted)
         if family is not None:
-            key, executions = family
-            found = executions.get((expected, key.extract(grid, leaves)[0]))
+            extractor, executions = family
+            found = executions.get((expected, extractor.extract(grid, leaves)[0]))
             if found is not None:
                 return found
         with self.lock:
@@ -194,25 +189,25 @@ class KernelState:
         family = self._families.get(wanted)
         if family is None:
             family = self._families[wanted] = self._family(wanted)
-        key, executions = family
-        facts_key, aliasing = key.extract(grid, leaves)
+        extractor, executions = family
+        facts_key, aliasing = extractor.extract(grid, leaves)
         found = executions.get((expected, facts_key))
         if found is None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             # During a capture, nothing new can be compiled.
             found = executions.get((None, facts_key))
         if found is not None:
             return found
-        key.validate(leaves, self.spec.target)
-        facts = Facts(key, grid, leaves, aliasing)
+        extractor.validate(leaves, self.spec.target)
+        facts = Facts(extractor, grid, leaves, aliasing)
         found = self._planned(wanted, facts, expected)
         if not found.is_complete:
             found = self._planned(wanted, facts, None)
         if self.atomics == WARNED_OF:
             determinism.warn(self.spec, found.backward.plan)
         needed = found.needed()
-        if not key.covers(*needed):
-            self.forget(key, *needed)
-        facts_key, _ = key.extract(grid, leaves)
+        if not extractor.covers(*needed):
+            self.forget(extractor, *needed)
+        facts_key, _ = extractor.extract(grid, leaves)
         if len(executions) >= _MAX_EXECUTIONS:
             executions.clear()
         executions[expected, facts_key] = found
@@ -220,8 +215,8 @@ class KernelState:
 
     def _planned(self, wanted, facts, outputs) -> Execution:
         """Return how to run a launch for gradients of these outputs, or (None) of all."""
-        choice = self.choose(self.first_request(wanted, facts, cotangents=outputs), facts)
-        return Execution(self, wanted, choice, facts, outputs)
+        chosen = self.choose(self.first_request(wanted, facts, cotangents=outputs), facts)
+        return Execution(self, wanted, chosen, facts, outputs)
 
     def note_upstream(self, wanted, outputs: tuple[int, ...]) -> None:
         """Remember for which outputs gradients came."""
@@ -242,24 +237,24 @@ class KernelState:
             self.revision += 1
 
     def _family(self, wanted):
-        plan = self.compiled_plan(self.first_request(wanted)).plan
+        plan = self.executable_plan(self.first_request(wanted)).plan
         spec = self.spec
-        key = FactKey(
+        extractor = FactExtractor(
             spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors, plan.accesses
         )
-        return key, {}
+        return extractor, {}
 
-    def forget(self, key: FactKey, *needed) -> None:
-        """Add facts to a key; executions with the old key are dropped."""
-        key.grow(*needed)
+    def forget(self, extractor: FactExtractor, *needed) -> None:
+        """Add facts to an extractor; executions that were found without are dropped."""
+        extractor.grow(*needed)
         self.revision += 1
-        for family_key, executions in self._families.values():
-            if family_key is key:
+        for own, executions in self._families.values():
+            if own is extractor:
                 executions.clear()
 
     def plans(self):
         """Return the plans asked for so far, the latest last."""
-        return [compiled_plan.plan for compiled_plan in self._compiled_plans.values()]
+        return [executable_plan.plan for executable_plan in self._executable_plans.values()]
 
     def plan_of_everything(self):
         """Return the plan for all inputs and outputs, for display."""
@@ -270,7 +265,7 @@ class KernelState:
 
     def plan_of_floats(self, wanted=None):
         """Return the plan for all outputs, if any of these holds floats, and may have a history."""
-        plan = self.compiled_plan(
+        plan = self.executable_plan(
             self.first_request(wanted, deterministic=self.atomics == FORBIDDEN)
         ).plan
         if not plan.history:

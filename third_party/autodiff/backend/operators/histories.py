@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..errors import AutodiffError
 from ..graphs.kept import has_numbers_of_runs
-from ..launching.runtime import recording_history
+from ..launching.nodes import recording_history
 from ..storage.tensors import flattened, rebuilt
 from ..support.places import named
 from .kept_memory import Kept

@@ -9,7 +9,7 @@ import torch
 from torch._guards import detect_fake_mode
 
 from ..launching.blame import is_batch, refuse_batch
-from ..launching.graph_backward import layouts_of
+from ..launching.compiled_autograd import layouts_of
 from ..launching.once import refuse_second
 from ..launching.tracers import is_traced, outside_of_dynamo
 from ..storage.tensors import flattened, rebuilt, tensors_in

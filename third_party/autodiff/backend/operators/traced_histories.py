@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ..graphs.facts import hint, hints
-from ..launching.runtime import recording_history
+from ..launching.nodes import recording_history
 from ..storage.tensors import tensors_in
 from ..support.ambient import undrawn
 

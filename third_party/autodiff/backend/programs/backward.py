@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-
 from ..checking.facts import Facts
 from ..compiling.executable import Executable
+from ..compiling.executable_plan import ExecutablePlan
 from ..compiling.together import compile_all
 from ..errors import DoesNotFit
-from ..plans.plan import Plan, Tallied
 from ..support.dtypes import DTYPES
 from .around import Around
 from .binding import Binding
@@ -17,62 +15,14 @@ from .host_steps import Registers
 from .partials import SumOfPartials, Sums
 
 
-class CompiledPlan:
-    """A plan with its kernels' executables, which are compiled when first launched.
-
-    `chosen` are compile options of the backward kernels that replace the forward's and the plan's.
-    """
-
-    def __init__(self, plan: Plan, target, options: dict, chosen: dict):
-        def executable(kernel, chosen=None):
-            return None if kernel is None else Executable(kernel, target, options, chosen)
-
-        self.plan = plan
-        self.forward = executable(plan.forward)
-        self.backward = tuple(executable(kernel, chosen) for kernel in plan.backward)
-        self.counting = executable(plan.counting)
-        self.tallied = {
-            g.argument: Tallied(*(executable(kernel, chosen) for kernel in g.tallied))
-            for g in plan.gradients
-            if g.tallied is not None
-        }
-        # The best options that were measured, by the variants that a launch allows; see
-        # compiling/tuning.py.
-        self.measured: dict = {}
-        self._others: dict = {}
-
-    def otherwise(self, own: Executable, choice) -> Executable:
-        """Return a backward kernel compiled with other options, a tuple of pairs."""
-        if dict(choice).items() <= own.options.items():
-            return own
-        found = self._others.get((own, choice))
-        if found is None:
-            chosen = {**own.chosen, **dict(choice)}
-            found = Executable(own.kernel, own.target, own.inherited, chosen)
-            self._others[own, choice] = found
-        return found
-
-    def with_gradients(self, gradients) -> CompiledPlan:
-        """Return it with `gradients` in place of those of the same arguments."""
-        compiled_plan = copy.copy(self)
-        compiled_plan.plan = self.plan.with_gradients(gradients)
-        return compiled_plan
-
-    def keep(self, variants, own: Executable, choice) -> None:
-        """Forget all compiled variants of a backward kernel but `own` with these options."""
-        keys = [key for key in self._others if key[0] in variants and key != (own, choice)]
-        for key in keys:
-            del self._others[key]
-
-
 class Backward(Binding):
     """The backward of one plan at launches that share their facts: a host program, bound to them.
 
     `executables` are its kernels; by default, those that suit the launch.
     """
 
-    def __init__(self, compiled_plan: CompiledPlan, facts: Facts, spec, executables=None):
-        super().__init__(compiled_plan, facts, spec)
+    def __init__(self, executable_plan: ExecutablePlan, facts: Facts, spec, executables=None):
+        super().__init__(executable_plan, facts, spec)
         plan = self.plan
         self.cotangents = plan.cotangents()
         own = [size for kind, _, size in self.buffers if kind != "saved"]
@@ -127,12 +77,12 @@ class Backward(Binding):
         return self
 
     def _suited(self) -> list[Executable]:
-        return [executable.suited(self.facts) for executable in self.compiled_plan.backward]
+        return [executable.suited(self.facts) for executable in self.executable_plan.backward]
 
     def _kernels(self):
         """Yield every kernel that is launched and has to be compiled."""
         if self.counts_trips:
-            yield self.compiled_plan.counting
+            yield self.executable_plan.counting
         for executable, *_ in self.sequence:
             yield executable
         yield from (total for total in self.totals if total.is_kernel)
@@ -159,44 +109,44 @@ class Backward(Binding):
     # The choice of a backward has needed the counts already.
     count = None
 
-    def count_trips(self, arguments, tensors):
+    def count_trips(self, arguments, live):
         """Run the counting kernel and return the counters; None if no size depends on them."""
-        return self.counting.run(arguments, tensors) if self.counts_trips else None
+        return self.counting.run(arguments, live) if self.counts_trips else None
 
     def with_executables(self, executables) -> Backward:
         """Return this backward with differently compiled kernels."""
         based = {i for i, around in self.around.items() if around.base is not None}
-        return Backward(self.compiled_plan, self.facts, self.spec, executables).give_to(based)
+        return Backward(self.executable_plan, self.facts, self.spec, executables).give_to(based)
 
-    def run(self, arguments, saved, upstream, tensors, counts) -> dict:
-        """Run the backward; returns the gradients by argument. See `prepare`."""
+    def run(self, arguments, buffers, upstream, live, counts) -> dict:
+        """Run the backward; returns the gradients by argument.
+
+        `arguments` are the TTIR function's arguments, pointers as tensors or addresses; `buffers`
+        the saved buffers in order; `upstream` the gradients of outputs, absent ones zero; `live`
+        the memory behind the first two, for checks; `counts` come from `count_trips`.
+        """
         if not self._is_compiled:
             self.compile()
-        registers = self._registers(arguments, saved, upstream, tensors, counts)
+        registers = self._registers(arguments, buffers, upstream, live, counts)
         for step in self._steps:
             step(registers)
         return registers.gradients
 
-    def prepare(self, arguments, saved, upstream, tensors, counts) -> Registers:
-        """Make the memory that the backward kernels need.
-
-        `arguments` are the TTIR function's arguments, pointers as tensors or addresses; `saved`
-        the saved buffers in order; `upstream` the gradients of outputs, absent ones zero;
-        `tensors` the memory behind the first two, for checks; `counts` come from `count_trips`.
-        """
-        registers = self._registers(arguments, saved, upstream, tensors, counts)
+    def prepare(self, arguments, buffers, upstream, live, counts) -> Registers:
+        """Make the memory that the backward kernels need, to measure these; see `run`."""
+        registers = self._registers(arguments, buffers, upstream, live, counts)
         for prepare in self._prepare:
             prepare(registers)
         return registers
 
-    def _registers(self, arguments, saved, upstream, tensors, counts) -> Registers:
+    def _registers(self, arguments, buffers, upstream, live, counts) -> Registers:
         values = [*arguments, *self._rest]
         if self.saved:
-            for n, buffer in zip(self.saved, saved, strict=True):
+            for n, buffer in zip(self.saved, buffers, strict=True):
                 values[self.place("buffer", n)] = buffer.data_ptr()
-        return Registers(values, tensors, upstream, counts)
+        return Registers(values, live, upstream, counts)
 
     def launch(self, registers: Registers) -> None:
-        """Launch the backward kernels."""
+        """Launch the backward kernels, to measure them."""
         for launch in self._launch:
             launch(registers)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from ..checking.bounds import CheckedLaunch
 from ..checking.facts import Facts
-from ..compiling.executable import Executable, launching
+from ..compiling.device_launch import prepared_launch
+from ..compiling.executable import Executable
 from ..plans.plan import Plan
 from ..support.dtypes import DTYPES
 from .counting import Counting, Size
@@ -71,16 +72,16 @@ class Bound(NamedTuple):
 class Binding:
     """Makes functions of the steps of a host program, for launches that share their facts."""
 
-    def __init__(self, compiled_plan, facts: Facts, spec):
-        plan = compiled_plan.plan
-        self.compiled_plan, self.plan = compiled_plan, plan
+    def __init__(self, executable_plan, facts: Facts, spec):
+        plan = executable_plan.plan
+        self.executable_plan, self.plan = executable_plan, plan
         self.facts, self.spec, self.device = facts, spec, facts.device
         self.buffers = buffer_sizes(plan, facts)
         self.saved = tuple(n for n, b in enumerate(self.buffers) if b[0] == "saved")
         self.sizes = tuple(Size(e, facts, f"a size of {plan.kernel!r}") for e in plan.sizes)
         self.counting = None
         if plan.counting is not None:
-            self.counting = Counting(plan, compiled_plan.counting, facts, spec)
+            self.counting = Counting(plan, executable_plan.counting, facts, spec)
         self._places = _Places(len(plan.arguments), len(self.buffers), len(self.sizes))
         self._forget()
 
@@ -126,7 +127,7 @@ class Binding:
             nonlocal launch_on
             if launch_on is None:
                 executable.compile()
-                launch_on = launching(executable.compiled, grid, self.device)
+                launch_on = prepared_launch(executable.compiled, grid, self.device)
             launch_on(pick(registers.values))
 
         def start_checked(registers: Registers):

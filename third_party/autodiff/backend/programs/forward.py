@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..checking.facts import Facts
-from ..compiling.executable import launching, load
+from ..compiling.device_launch import load, prepared_launch
 from .binding import Binding
 from .host_program import HostProgram
 from .host_steps import Registers
@@ -17,14 +17,14 @@ class Forward(Binding):
     `copied` are the arguments that it may change, and whose old contents the backward reads.
     """
 
-    def __init__(self, compiled_plan, facts: Facts, spec, copied):
-        super().__init__(compiled_plan, facts, spec)
+    def __init__(self, executable_plan, facts: Facts, spec, copied):
+        super().__init__(executable_plan, facts, spec)
         self.copied = copied
         self.program = self.needed(HostProgram.of(self.plan).forward)
         self._steps = self.functions_of(self.program)
         self._rest = self.known()
         # Whether it is the user's own launch, and nothing else.
-        self._is_plain = compiled_plan.forward is None and len(self._steps) == 1
+        self._is_plain = executable_plan.forward is None and len(self._steps) == 1
         # What a plain one is launched by, once it has been.
         self.launch = None
         self._copies = [self.place("before", i) for i in copied]
@@ -32,20 +32,20 @@ class Forward(Binding):
 
     def count(self, registers: Registers) -> None:
         """Count how often loops run."""
-        tensors = [value for value in registers.given if isinstance(value, torch.Tensor)]
-        registers.counts = self.counting.run(registers.given, tensors)
+        tensors = [value for value in registers.live if isinstance(value, torch.Tensor)]
+        registers.counts = self.counting.run(registers.live, tensors)
 
     def compile(self, kernel) -> None:
         """Compile the forward; `kernel` is the user's own, if that is launched."""
-        if self.compiled_plan.forward is not None:
-            self.compiled_plan.forward.compile()
+        if self.executable_plan.forward is not None:
+            self.executable_plan.forward.compile()
         elif 0 not in self.facts.grid:
             load(kernel)
 
     def run(self, kernel, grid, values, leaves) -> list[torch.Tensor]:
         """Launch; returns copies of arguments, and what the forward leaves."""
         if self._is_plain:
-            self.launch = launching(kernel, grid, self.device)
+            self.launch = prepared_launch(kernel, grid, self.device)
             self.launch(values)
             return []
         registers = Registers([*leaves, *self._rest], leaves, None, None)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import torch
 
-from ..compiling.executable import launch
+from ..compiling.device_launch import launch
 from ..plans.plan import Plan
 from ..printing.python_text import call, targets
 from ..storage.memory import allocating, gradient_of, is_non_overlapping, laying_out, snapshot
@@ -27,21 +27,21 @@ class Registers:
     """What the steps of one run read and write.
 
     `values` are the kernels' operands: numbers, and addresses, or tensors in a forward; `tensors`
-    has the memory behind those that the run made. `given` has the launch's own, `upstream` the
+    has the memory behind those that the run made. `live` has the launch's own, `upstream` the
     gradients that arrived, `counts` the trip counts of loops, `call` the launch of the user's own
     kernel. Steps leave the results in `gradients`.
     """
 
-    __slots__ = ("values", "tensors", "given", "upstream", "counts", "call", "gradients")
+    __slots__ = ("values", "tensors", "live", "upstream", "counts", "call", "gradients")
 
-    def __init__(self, values, given, upstream, counts):
+    def __init__(self, values, live, upstream, counts):
         self.values, self.tensors = values, [None] * len(values)
-        self.given, self.upstream, self.counts = given, upstream, counts
+        self.live, self.upstream, self.counts = live, upstream, counts
         self.gradients: dict = {}
 
     def memory(self) -> list[torch.Tensor]:
         """Return all memory that kernels may access."""
-        return [t for t in (*self.given, *self.tensors) if isinstance(t, torch.Tensor)]
+        return [t for t in (*self.live, *self.tensors) if isinstance(t, torch.Tensor)]
 
 
 def _making(place: int, make: Callable) -> Callable:
@@ -296,9 +296,9 @@ class LaunchForward(Step):
         return [("kernel", plan.kernel if plan.forward is None else plan.forward.name)]
 
     def bind(self, of):
-        if of.compiled_plan.forward is None:
+        if of.executable_plan.forward is None:
             return lambda registers: launch(*registers.call)
-        return of.starting(of.bind(of.compiled_plan.forward))
+        return of.starting(of.bind(of.executable_plan.forward))
 
     def write(self, node) -> list[str]:
         return node.launch_forward()
@@ -341,7 +341,7 @@ class Tally(Step):
     def bind(self, of):
         i, place, device = self.index, of.place("rounded", self.index), of.device
         tensor, span = of.facts.tensors[i], of.facts.span(i)
-        tallied = of.compiled_plan.tallied[i]
+        tallied = of.executable_plan.tallied[i]
         make = allocating(tensor.shape, tensor.strides, span, tensor.dtype, device, True)
         make_rounded = _making(place, lambda _: make())
         tally, clear = (of.starting(of.bind(k)) for k in (tallied.tally, tallied.clear))
@@ -375,7 +375,7 @@ class Round(Step):
         return self.index in of.tallied
 
     def bind(self, of):
-        round_ = of.starting(of.bind(of.compiled_plan.tallied[self.index].round))
+        round_ = of.starting(of.bind(of.executable_plan.tallied[self.index].round))
         rounded, place = (of.place(kind, self.index) for kind in ("rounded", "gradient"))
 
         def run(registers):

@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, MockTensor
 
-from ..compiling.executable import launch, load
+from ..compiling.device_launch import launch, load
 from ..faults.launchers import built_meanwhile
 from ..kernels.interpreted import compiling, is_interpreted
 from ..support.waiting import work

@@ -23,7 +23,7 @@ class Spare:
 
     def __init__(self, execution, choice):
         self._execution = execution
-        self.plan = choice.compiled_plan.plan
+        self.plan = choice.executable_plan.plan
         self.scalars = choice.scalars
         self._first = self._bind(choice)
         self._changed: dict[tuple, Backward] = {}
@@ -37,7 +37,7 @@ class Spare:
             choice = cls._choose(execution)
         except AutodiffError:
             return None
-        if choice.compiled_plan.plan.forward is not None:
+        if choice.executable_plan.plan.forward is not None:
             return None
         spare = cls(execution, choice)
         return spare if spare._finds_inputs() else None
@@ -49,7 +49,7 @@ class Spare:
         return state.choose(request.changed(changes), facts)
 
     def _bind(self, choice) -> Backward:
-        backward = Backward(choice.compiled_plan, choice.facts, self._execution.state.spec)
+        backward = Backward(choice.executable_plan, choice.facts, self._execution.state.spec)
         return backward.give_to(self._execution.based)
 
     def _finds_inputs(self) -> bool:

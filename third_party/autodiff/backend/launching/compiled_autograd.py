@@ -41,7 +41,7 @@ def describe(node) -> None:
     _nodes[node.number] = node
 
 
-def record(ctx, *upstream):
+def put_into_graph(ctx, *upstream):
     """Put the backward of a launch into the traced graph; Dynamo reads this function."""
     if not any(ctx.has_gradient) or all(gradient is None for gradient in upstream):
         return ctx._forward_cls.between_graphs(ctx, *upstream)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..compiling.executable import launch
+from ..compiling.device_launch import launch
 from ..errors import ArgumentError, AutodiffError
 from ..kernels.wrappers import run_of
 from ..rules.user_rules import generation
@@ -16,13 +16,13 @@ from ..storage.addresses import refuse_addresses
 from ..storage.overwritten import note as note_writes
 from ..storage.overwritten import saved_tensors
 from ..storage.tensors import PLAIN, TENSORS
-from . import eager_flops, graph_backward, plain_launches
+from . import compiled_autograd, eager_flops, plain_launches
 from .blame import blame, refuse_null
 from .execution import saves_by_hooks
 from .grafts import Graft, graft
 from .once import refuse_second
-from .results import note_wanted, note_without_history, of_thread
 from .state import KernelState
+from .stub_results import note_wanted, note_without_history, of_thread
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
 
 Tensor = torch.Tensor
@@ -51,12 +51,12 @@ class _LaunchNode(torch.autograd.Function):
         execution, *launched = call
         return execution.run_forward(ctx, *launched)
 
-    backward = staticmethod(outside_of_dynamo(_backward, instead=graph_backward.record))
+    backward = staticmethod(outside_of_dynamo(_backward, instead=compiled_autograd.put_into_graph))
     between_graphs = staticmethod(outside_of_dynamo(_backward))
 
     @staticmethod
     def _compiled_autograd_key(ctx):
-        graph_backward.describe(ctx)
+        compiled_autograd.describe(ctx)
         return (ctx._autograd_function_id,)
 
 
@@ -154,7 +154,9 @@ def start(resolved, options):
     Returns the state of the compiled kernel and the execution; None for a plain launch.
     """
     kernel, grid = resolved.kernel, resolved.grid
-    state = KernelState.known(kernel, options) or KernelState.of(kernel, resolved.function, options)
+    state = KernelState.existing(kernel, options) or KernelState.of(
+        kernel, resolved.function, options
+    )
     leaves = state.spec.flatten(resolved.values)
     if eager_flops.is_counting():
         eager_flops.count_launch(state, grid, leaves)
@@ -232,7 +234,7 @@ def launch_plainly(resolved, options) -> None:
     """Run a resolved launch without gradients."""
     _launch(resolved)
     if not plain_launches.note(resolved.kernel, resolved.values):
-        state = KernelState.known(resolved.kernel, options)
+        state = KernelState.existing(resolved.kernel, options)
         if state is not None and state.outputs:
             leaves = state.spec.flatten(resolved.values)
             written = (leaves[j] for j in state.outputs)
