@@ -1,6 +1,6 @@
 """The backward of an eager launch in a graph of compiled autograd: one operator.
 
-Dynamo reads `record` instead of the node's backward. Values that change from one run of the graph
+Dynamo reads `put_into_graph` instead of the node's backward. Values that change from one run of the graph
 to the next are arguments of the operator: gradients, saved tensors, and numbers that the node gets
 when compiled autograd looks for a graph. One of the numbers identifies the node, which has the
 rest.
@@ -22,7 +22,7 @@ _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 def describe(node) -> None:
-    """Set the attributes of a node that `record` reads; compiled autograd asks for its key
+    """Set the attributes of a node that `put_into_graph` reads; compiled autograd asks for its key
     first.
     """
     _define()
