@@ -215,14 +215,14 @@ class Observer:
         self._installed = True
         from triton.backends.autodiff.api import DifferentiableKernel
 
-        remember, launches = DifferentiableKernel._remember, self._launches
+        remember, launches = DifferentiableKernel._keep_for_explain, self._launches
 
         def noting(kernel, compiled, execution, function):
             if self.notes and execution is not None:
                 launches.append((compiled, execution, function, kernel._resolver.options))
             return remember(kernel, compiled, execution, function)
 
-        DifferentiableKernel._remember = noting
+        DifferentiableKernel._keep_for_explain = noting
 
     def clear(self) -> None:
         """Forget what was launched."""
