@@ -1,9 +1,9 @@
 """The backward of an eager launch in a graph of compiled autograd: one operator.
 
-Dynamo reads `put_into_graph` instead of the node's backward. Values that change from one run of the graph
-to the next are arguments of the operator: gradients, saved tensors, and numbers that the node gets
-when compiled autograd looks for a graph. One of the numbers identifies the node, which has the
-rest.
+Dynamo reads `put_into_graph` instead of the node's backward. Values that change from one run of
+the graph to the next are arguments of the operator: gradients, saved tensors, and numbers that the
+node gets when compiled autograd looks for a graph. One of the numbers identifies the node, which
+has the rest.
 """
 
 from __future__ import annotations
