@@ -25,7 +25,7 @@ from ..support.fields import get, number_below, one_of, require
 from .planned_steps import require_all, steps_of
 from .rearranged_launch import RearrangedLaunch
 
-VERSION = 4
+VERSION = 5
 
 INITS = ("none", "zero", "cotangent")
 ACCUMULATIONS = ("store", "partial", "atomic")

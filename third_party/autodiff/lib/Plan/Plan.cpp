@@ -333,7 +333,7 @@ llvm::json::Value PlanPrinter::print() {
     return launch ? llvm::json::Value(describe(launch)) : nullptr;
   };
   Object description{
-      {"version", 4},
+      {"version", 5},
       {"kernel", primal.getSymName()},
       {"arguments", std::move(arguments)},
       {"inputs", std::move(inputs)},

@@ -326,7 +326,10 @@ def Autodiff_StepKind : Autodiff_Enum<"StepKind", "what the host does", [
   I32EnumAttrCase<"Launch", 9, "launch">,
   I32EnumAttrCase<"Round", 10, "round">,
   I32EnumAttrCase<"AddUp", 11, "add_up">,
-  I32EnumAttrCase<"Convert", 12, "convert">
+  I32EnumAttrCase<"Convert", 12, "convert">,
+  I32EnumAttrCase<"Keep", 13, "keep">,
+  I32EnumAttrCase<"Save", 14, "save">,
+  I32EnumAttrCase<"Return", 15, "return">
 ]>;
 def Autodiff_StepKindAttr
     : EnumAttr<Autodiff_Dialect, Autodiff_StepKind, "step_kind"> {

@@ -32,6 +32,9 @@ private:
   void add(HostStage stage, StepKind kind, OperandKind of, unsigned index) {
     add(stage, kind, {}, operandOf(of, index));
   }
+  /// One step for all of these; none for nothing.
+  void addTogether(HostStage stage, StepKind kind, OperandKind of,
+                   ArrayRef<unsigned> indices);
   void evaluateAndAllocate(HostStage stage, ArrayRef<HostSizeOp> sizes);
 
   PlanOp plan;
@@ -103,6 +106,14 @@ void ListSteps::add(HostStage stage, StepKind kind, triton::FuncOp kernel,
   plan.add<StepOp>(stage, kind, name, list);
 }
 
+void ListSteps::addTogether(HostStage stage, StepKind kind, OperandKind of,
+                            ArrayRef<unsigned> indices) {
+  auto operands = llvm::map_to_vector(
+      indices, [&](unsigned index) { return operandOf(of, index); });
+  if (!operands.empty())
+    add(stage, kind, {}, operands);
+}
+
 /// Computes sizes, and makes the buffers of a stage: those that a forward
 /// saves, or all others. If a number depends on trips of loops, they are
 /// counted first.
@@ -139,6 +150,14 @@ void ListSteps::listForward() {
   }
   evaluateAndAllocate(HostStage::Forward, sizes);
   add(HostStage::Forward, StepKind::LaunchForward, forward ? forward : primal);
+  // What the backward gets.
+  SmallVector<unsigned> saved;
+  for (auto item : plan.getItems<BufferOp>())
+    if (item.getBuffer().getKind() == BufferKind::Saved)
+      saved.push_back(item.getNumber());
+  addTogether(HostStage::Forward, StepKind::Keep, OperandKind::Argument,
+              llvm::to_vector(reread));
+  addTogether(HostStage::Forward, StepKind::Save, OperandKind::Buffer, saved);
 }
 
 /// Makes memory and numbers.
@@ -188,6 +207,12 @@ void ListSteps::listResults() {
     add(HostStage::Finish, StepKind::AddUp, {}, gradients);
   for (unsigned argument : others)
     add(HostStage::Finish, StepKind::Convert, OperandKind::Gradient, argument);
+  SmallVector<unsigned> returned;
+  for (auto item : plan.getItems<GradientOp>())
+    if (item.getGradient().getReturned())
+      returned.push_back(item.getGradient().getArgument());
+  addTogether(HostStage::Finish, StepKind::Return, OperandKind::Gradient,
+              returned);
 }
 
 void ListSteps::runOnOperation() {
