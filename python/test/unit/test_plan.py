@@ -32,7 +32,7 @@ KERNEL = {
     "writes": [{"operand": 2, "inside": "check"}, {"operand": 4, "inside": "proof"}],
 }
 PLAN = {
-    "version": 4,
+    "version": 5,
     "kernel": "k",
     "arguments": [
         {"type": "ptr<f16>", "loaded": True, "stored": False},
@@ -88,11 +88,13 @@ PLAN = {
     "steps": [
         {"stage": "forward", "kind": "copy", "about": [0]},
         {"stage": "forward", "kind": "launch_forward", "about": []},
+        {"stage": "forward", "kind": "keep", "about": [0]},
         {"stage": "prepare", "kind": "lay_out", "about": [1]},
         {"stage": "prepare", "kind": "allocate", "about": [0]},
         {"stage": "prepare", "kind": "make", "about": [0]},
         {"stage": "launch", "kind": "launch", "about": [0]},
         {"stage": "finish", "kind": "convert", "about": [0]},
+        {"stage": "finish", "kind": "return", "about": [0]},
     ],
     "report": {"gradients": []},
 }
@@ -245,7 +247,7 @@ def test_malformed_plans_are_refused(path, value):
 def test_plans_without_a_step_are_refused(number):
     """Or with one twice, or at another time: a launch would do less than it should, silently."""
     steps = PLAN["steps"]
-    elsewhere = {**steps[number], "stage": "launch" if number == 6 else "finish"}
+    elsewhere = {**steps[number], "stage": "launch" if number > 6 else "finish"}
     for changed_steps in (
         steps[:number] + steps[number + 1 :],
         [*steps, steps[number]],

@@ -120,16 +120,22 @@ def steps_of(arguments, gradients, backward, buffers):
     def each(kind, numbers):
         return [(kind, (number,)) for number in numbers]
 
+    def together(kind, numbers):
+        return [(kind, tuple(numbers))] if numbers else []
+
     pointers = [
         i for i, t in enumerate(arguments) if t.startswith("ptr") and ("argument", i) in read
     ]
     return {
-        "forward": (*each("copy", pointers), *each("allocate", saved), ("launch_forward", ())),
+        "forward": (
+            *each("copy", pointers), *each("allocate", saved), ("launch_forward", ()),
+            *together("keep", pointers), *together("save", saved),
+        ),
         "prepare": (
             *each("lay_out", sorted(given)), *each("allocate", own), *each("make", of),
         ),
         "launch": tuple(each("launch", range(len(backward)))),
-        "finish": tuple(each("convert", of)),
+        "finish": (*each("convert", of), *together("return", of)),
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from ..printing.expr_source import Text, simplified
 from ..printing.python_text import call, laid_out, paragraph, targets, tuple_of
 from ..programs.host_program import HostProgram
+from ..programs.host_steps import HandOn
 from .arguments import operands_of
 from .launch import ExportedLaunch, Printed, stem
 
@@ -86,12 +87,11 @@ class Node:
             self.operands[key] = self.of.names.give(wanted)
         return self.operands[key]
 
-    def _saved(self) -> list[tuple[str, str]]:
-        """Return pairs of names: in the forward, and in the backward after it was saved."""
-        execution, names = self.of.execution, self.of.variables
-        kept = [(names[i], names[i]) for i in execution.kept]
-        kept += [(self.copies[i], names[i]) for i in execution.copied]
-        return kept + [(self.operand("buffer", n),) * 2 for n in self.of.backward.saved]
+    @cached_property
+    def handed(self) -> list[tuple[str, str]]:
+        """Pairs of names: in the forward, and in the backward after it was saved."""
+        steps = HostProgram.of(self.of.execution.plan).forward
+        return [pair for s in steps if isinstance(s, HandOn) for pair in s.names(self)]
 
     @cached_property
     def copies(self) -> dict[int, str]:
@@ -122,7 +122,7 @@ class Node:
         for name in changed:
             lines.append(f"        torch.autograd.graph.increment_version({name})")
         lines.append(f"        {self.of.ctx}.set_materialize_grads(False)")
-        kept = {a: a for a, _ in self._saved()}
+        kept = {a: a for a, _ in self.handed}
         if execution.views:
             aliases = {name: self.of.names.give(f"{name}_written") for name in floats}
             for name, alias in aliases.items():
@@ -176,7 +176,7 @@ class Node:
             call("def backward(", [self.of.ctx, *upstream], "):", 4),
             f'        """Return the gradients of {told}."""',
         ]
-        kept = [name for _, name in self._saved()]
+        kept = [name for _, name in self.handed]
         for names, attribute in ((kept, "saved_tensors"), (list(self.told), "launch")):
             if names:
                 lines.append(f"        {targets(names)} = {self.of.ctx}.{attribute}")

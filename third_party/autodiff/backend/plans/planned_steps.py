@@ -11,8 +11,10 @@ from ..support.fields import get, one_of, require
 STAGES = ("forward", "prepare", "launch", "finish")
 STEPS = (
     *("copy", "count", "evaluate", "allocate", "launch_forward", "lay_out", "stand_in_for"),
-    *("make", "tally", "launch", "round", "add_up", "convert"),
+    *("keep", "save", "make", "tally", "launch", "round", "add_up", "convert", "return"),
 )
+# Those that are about several operands at once.
+TOGETHER = ("add_up", "keep", "save", "return")
 
 
 def steps_of(data) -> dict[str, tuple]:
@@ -38,6 +40,8 @@ def _needed(plan) -> dict[tuple[str, str], list[int]]:
         ("forward", "copy"): plan.reread(),
         ("forward", "evaluate"): {n for kind, n in of_forward if kind == "size"},
         ("forward", "allocate"): saved,
+        ("forward", "keep"): plan.reread(),
+        ("forward", "save"): saved,
         ("prepare", "lay_out"): plan.cotangents() | overwritten,
         ("prepare", "evaluate"): range(len(plan.sizes)),
         ("prepare", "allocate"): {*range(len(plan.buffers))} - saved,
@@ -48,6 +52,7 @@ def _needed(plan) -> dict[tuple[str, str], list[int]]:
         ("launch", "round"): tallied,
         ("finish", "add_up"): sums,
         ("finish", "convert"): gradients.keys() - sums,
+        ("finish", "return"): {i for i, g in gradients.items() if g.returned},
     }
     return {of: sorted(numbers) for of, numbers in needed.items()}
 
@@ -64,7 +69,7 @@ def require_all(plan) -> None:
             elif kind == "launch_forward":
                 launches.append((stage, about))
             else:
-                is_such = len(about) == 1 or (kind == "add_up" and about)
+                is_such = len(about) == 1 or (kind in TOGETHER and about)
                 is_such = is_such and all(type(number) is int for number in about)
                 require((stage, kind) in needed and is_such, f"{kind!r} of {about!r} to {stage}")
                 found[stage, kind] += about
@@ -72,6 +77,11 @@ def require_all(plan) -> None:
         # In which order others are made, or added up, does not matter.
         given = found[of] if of == ("launch", "launch") else sorted(found[of])
         require(given == numbers, f"{of[1]!r} to {of[0]} is about {given}, not {numbers}")
-    last = plan.steps["forward"][-1:]
-    once = launches == [("forward", ())] and last == (("launch_forward", ()),)
-    require(once, "the forward launches once, at last")
+    require(launches == [("forward", ())], "the forward launches once")
+    # What it needs comes before it, and what it leaves is handed on behind it.
+    kinds = [kind for kind, _ in plan.steps["forward"]]
+    behind = kinds[kinds.index("launch_forward") + 1 :]
+    before = kinds[: len(kinds) - len(behind) - 1]
+    handing = {"keep", "save"}
+    in_order = {*behind} <= handing and handing.isdisjoint(before)
+    require(in_order, f"the forward launches behind {before}, and before {behind}")

@@ -10,9 +10,15 @@ from typing import NamedTuple
 
 from ..plans.plan import Plan
 from ..plans.planned_steps import STAGES
+from . import host_steps
 from .host_steps import Step
 
-_KINDS = {kind.verb.replace(" ", "_"): kind for kind in Step.__subclasses__()}
+# By the compiler's names.
+KINDS = {
+    kind.verb.replace(" ", "_"): kind
+    for kind in vars(host_steps).values()
+    if isinstance(kind, type) and issubclass(kind, Step) and hasattr(kind, "verb")
+}
 
 
 class HostProgram(NamedTuple):
@@ -31,7 +37,7 @@ class HostProgram(NamedTuple):
     def of(cls, plan: Plan) -> HostProgram:
         """Return the programs of a plan."""
         return cls(
-            *(tuple(_KINDS[kind](*about) for kind, about in plan.steps[stage]) for stage in STAGES)
+            *(tuple(KINDS[kind](*about) for kind, about in plan.steps[stage]) for stage in STAGES)
         )
 
 

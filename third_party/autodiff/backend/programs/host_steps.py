@@ -29,14 +29,17 @@ class Registers:
     `values` are the kernels' operands: numbers, and addresses, or tensors in a forward; `tensors`
     has the memory behind those that the run made. `live` has the launch's own, `upstream` the
     gradients that arrived, `counts` the trip counts of loops, `call` the launch of the user's own
-    kernel. Steps leave the results in `gradients`.
+    kernel. Steps leave what the backward gets in `handed`, and the results in `gradients`.
     """
 
-    __slots__ = ("values", "tensors", "live", "upstream", "counts", "call", "gradients")
+    __slots__ = (
+        "values", "tensors", "live", "upstream", "counts", "call", "handed", "gradients",
+    )  # fmt: skip
 
     def __init__(self, values, live, upstream, counts):
         self.values, self.tensors = values, [None] * len(values)
         self.live, self.upstream, self.counts = live, upstream, counts
+        self.handed: list[torch.Tensor] = []
         self.gradients: dict = {}
 
     def memory(self) -> list[torch.Tensor]:
@@ -304,6 +307,60 @@ class LaunchForward(Step):
         return node.launch_forward()
 
 
+class HandOn(Step):
+    """Hand memory on to the backward."""
+
+    linear = True
+
+    def _made(self, of) -> list[int]:
+        """Return where what the forward has made for that is in `Registers`."""
+        raise NotImplementedError
+
+    def bind(self, of):
+        places = self._made(of)
+
+        def run(registers):
+            registers.handed += [registers.tensors[place] for place in places]
+
+        return run if places else None
+
+    def write(self, node) -> list[str]:
+        # Autograd saves all of it at once.
+        return []
+
+    def names(self, node) -> list[tuple[str, str]]:
+        """Return pairs of names of what a module hands on: in its forward, and in its backward."""
+        raise NotImplementedError
+
+
+class Keep(HandOn):
+    """Hand on arguments that the backward reads again: themselves, or copies from before."""
+
+    verb = "keep"
+    kind = "argument"
+
+    def _made(self, of):
+        return [of.place("before", i) for i in of.copied]
+
+    def names(self, node):
+        execution, names = node.of.execution, node.of.variables
+        kept = [(names[i], names[i]) for i in execution.kept]
+        return kept + [(node.copies[i], names[i]) for i in execution.copied]
+
+
+class Save(HandOn):
+    """Hand on buffers that the forward has filled."""
+
+    verb = "save"
+    kind = "buffer"
+
+    def _made(self, of):
+        return [of.place("buffer", n) for n in self.indices]
+
+    def names(self, node):
+        return [(node.operand("buffer", n),) * 2 for n in self.indices]
+
+
 class LaunchKernel(Step):
     """Launch a backward kernel: the first of its variants that suits the launch."""
 
@@ -463,4 +520,19 @@ class Convert(Step):
         elif DTYPES[of.backward.gradients[i].dtype] != of.result(i):
             value += f".to({of.result(i)})"
         node.results[i] = value
+        return []
+
+
+class Return(Step):
+    """Return gradients, which autograd takes by argument; others were parts of these."""
+
+    verb = "return"
+    kind = "gradient"
+    linear = True
+
+    def bind(self, of):
+        return None
+
+    def write(self, node) -> list[str]:
+        # With `None` for arguments that have none.
         return []
