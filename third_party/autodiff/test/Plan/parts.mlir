@@ -38,6 +38,7 @@
 // PLAIN: autodiff.step launch launch @layer_norm_bwd{{$}}
 // PLAIN-NEXT: autodiff.step finish convert [#autodiff.operand<gradient 0>]
 // PLAIN-NEXT: autodiff.step finish convert [#autodiff.operand<gradient 1>]
+// PLAIN-NEXT: autodiff.step finish return [#autodiff.operand<gradient 0>, #autodiff.operand<gradient 1>]
 // PLAIN-NEXT: autodiff.next [#autodiff.next<atomic [0] fails = gradient of 0>, #autodiff.next<repeated [2] fails = output of 2>]
 // PLAIN-NEXT: autodiff.next [#autodiff.next<confine [0] fails = reach of 0>, #autodiff.next<confine [1] fails = reach of 1>]
 // PLAIN-NEXT: }

@@ -8,6 +8,8 @@
 // CHECK-NEXT: autodiff.step forward copy [#autodiff.operand<argument 0>]
 // CHECK-NEXT: autodiff.step forward allocate [#autodiff.operand<buffer 0>]
 // CHECK-NEXT: autodiff.step forward launch_forward @sums_fwd
+// CHECK-NEXT: autodiff.step forward keep [#autodiff.operand<argument 0>]
+// CHECK-NEXT: autodiff.step forward save [#autodiff.operand<buffer 0>]
 // CHECK-NEXT: autodiff.step prepare lay_out [#autodiff.operand<cotangent 4>]
 // CHECK-NEXT: autodiff.step prepare evaluate [#autodiff.operand<size 0>]
 // CHECK-NEXT: autodiff.step prepare make [#autodiff.operand<gradient 0>]
@@ -18,6 +20,8 @@
 // CHECK-NEXT: autodiff.step finish add_up [#autodiff.operand<gradient 1>, #autodiff.operand<gradient 2>]
 // CHECK-NEXT: autodiff.step finish add_up [#autodiff.operand<gradient 3>]
 // CHECK-NEXT: autodiff.step finish convert [#autodiff.operand<gradient 0>]
+// CHECK-NEXT: autodiff.step finish return
+// CHECK-SAME: [#autodiff.operand<gradient 0>, #autodiff.operand<gradient 1>, #autodiff.operand<gradient 2>, #autodiff.operand<gradient 3>]
 // CHECK-NEXT: }
 autodiff.plan {
   autodiff.buffer 0 <saved "saved0" : f32, grid0>
@@ -51,6 +55,7 @@ tt.func @sums_bwd(%x: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argumen
 // CHECK-LABEL: autodiff.plan
 // CHECK: autodiff.step forward copy [#autodiff.operand<argument 0>]
 // CHECK-NEXT: autodiff.step forward launch_forward @loop
+// CHECK-NEXT: autodiff.step forward keep [#autodiff.operand<argument 0>, #autodiff.operand<argument 1>]
 // CHECK-NEXT: autodiff.step prepare lay_out [#autodiff.operand<cotangent 1>]
 // CHECK-NEXT: autodiff.step prepare count @loop_count
 // CHECK-NEXT: autodiff.step prepare allocate [#autodiff.operand<buffer 0>]
@@ -62,6 +67,7 @@ tt.func @sums_bwd(%x: !tt.ptr<f32> {autodiff.operand = #autodiff.operand<argumen
 // CHECK-NEXT: autodiff.step launch round [#autodiff.operand<gradient 0>]
 // CHECK-NEXT: autodiff.step finish convert [#autodiff.operand<gradient 0>]
 // CHECK-NEXT: autodiff.step finish convert [#autodiff.operand<gradient 1>]
+// CHECK-NEXT: autodiff.step finish return [#autodiff.operand<gradient 0>]
 autodiff.plan {
   autodiff.buffer 0 <tape "tape0" : f32, counted(0)>
   autodiff.gradient <atomic 0 : f32 init = zero returned = true>
