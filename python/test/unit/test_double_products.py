@@ -26,6 +26,7 @@ from triton.backends.autodiff.faults import (
     miscompiled,
     uniform_operands,
 )
+from triton.backends.autodiff.faults.table import fault, numbers
 from triton.backends.autodiff.faults.unexamined import doubts
 from triton.backends.autodiff.graphs import kernels as graph_kernels
 from triton.backends.autodiff.graphs import operator as graph_operator
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.every_triton
 
 DOUBLE = "*fp64"
 TARGETS = ["cuda:80", "cuda:90", "cuda:100", "cuda:120"]
-TAKES_16X8X16 = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 8)
+TAKES_16X8X16 = numbers(triton.__version__) < numbers(fault("lost-sums").avoided)
 NARROW = {torch.float16: "*fp16", torch.int8: "*i8", torch.bool: "*i1", torch.float32: "*fp32"}
 
 

@@ -172,6 +172,12 @@ def test_rejected_branches():
     compare("rejected-branches", is_rejected(rejected.BRANCH))
 
 
+def test_missing_barriers():
+    text = hopper.EMPTY.replace("tt.return", "BARRIER\n    tt.return")
+    assert not is_rejected(text.replace("BARRIER", "gpu.barrier"))
+    compare("missing-barriers", is_rejected(text.replace("BARRIER", "ttg.barrier all")))
+
+
 def test_scalars_of_products():
     types = ["*fp32", "*fp32"]
     text = hopper.ttir(rejected.total_kernel, types, {"N": 64}, multiples_of_16=True)

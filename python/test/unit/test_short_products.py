@@ -26,6 +26,8 @@ from triton.backends.autodiff.faults.omitted import (
     warn_of_omitted,
     with_all_products,
 )
+from triton.backends.autodiff.faults.short_products import warn_of_miscomputed
+from triton.backends.autodiff.faults.table import fault
 from triton.backends.autodiff.inspecting import corpus
 from triton.backends.autodiff.launching import blame, state
 from triton.backends.autodiff.plans.plan import Kernel
@@ -34,7 +36,6 @@ from triton.backends.autodiff.plans.target import (
     name_of,
     other_form,
     verify,
-    warn_of_miscomputed,
 )
 from triton.backends.compiler import GPUTarget
 
@@ -261,7 +262,7 @@ def test_another_form_of_what_blocks_share(first, type_):
     assert text.count("math.exp") == 1 and last.count("math.exp") == 2
     for target in ("cuda:80", "cuda:90", "cuda:100"):
         corpus.compile_ttir(last, corpus.parse_target(target), False)
-    if triton.__version__ < "3.7":
+    if fault("shared-conversions").affects(triton.__version__):
         with pytest.raises(RuntimeError):
             corpus.compile_ttir(text, corpus.parse_target("cuda:90"), False)
 
@@ -270,7 +271,7 @@ def test_another_form_of_rows_that_become_tiles():
     *_, last = _forms(rejected.ROW)
     for target in ("cuda:80", "cuda:90", "cuda:100"):
         corpus.compile_ttir(last, corpus.parse_target(target), False)
-    if triton.__version__ < "3.7":
+    if fault("rows-as-tiles").affects(triton.__version__):
         with pytest.raises(RuntimeError):
             corpus.compile_ttir(rejected.ROW, corpus.parse_target("cuda:90"), False)
 
