@@ -134,8 +134,6 @@ def wrong_entries(faults, named):
                     yield f"{fault.name}: the description of {place} does not name it"
             elif not any(file.endswith(f"/{place}") for file in files):
                 yield f"{fault.name}: there is no file and no pass {place}"
-        if fault.shown not in SHOWN:
-            yield f"{fault.name}: is shown by {fault.shown!r}"
         if not is_test(fault.test):
             yield f"{fault.name}: there is no test {fault.test}"
         own = f"{TESTS}::test_{fault.name.replace('-', '_')}"
