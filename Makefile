@@ -124,6 +124,7 @@ bench:
 
 docs:
 	$(PY) scripts/rules.py > docs/rules.md
+	$(PY) scripts/faults.py --write
 	$(PY) benchmarks/results.py > docs/results.md
 
 format:

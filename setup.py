@@ -77,7 +77,7 @@ setup(
     options={"egg_info": {"egg_base": str(METADATA.relative_to(ROOT))}},
     packages=[PACKAGE, *(f"{PACKAGE}.{room}" for room in find_packages(BACKEND))],
     package_dir={PACKAGE: BACKEND},
-    package_data={PACKAGE: ["py.typed"]},
+    package_data={PACKAGE: ["py.typed"], f"{PACKAGE}.faults": ["faults.json"]},
     ext_modules=[
         Pybind11Extension(
             f"{PACKAGE}._native",

@@ -4,12 +4,15 @@ import contextlib
 import io
 import json
 import tempfile
+import types
 
 import triton
 from triton import knobs
 from triton.backends.autodiff import _native
+from triton.backends.autodiff.faults.assembler import assembled
 from triton.backends.autodiff.inspecting import corpus
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptxas
 
 TARGET = GPUTarget("cuda", 90, 32)
 # Bytes that a program can have.
@@ -82,6 +85,18 @@ def compiled_text(text, stage="ttir", assemble=False, **options):
         return _compile(file.name, assemble, **options)
 
 
+# A kernel that does nothing.
+EMPTY = "module {\n  tt.func public @k() {\n    tt.return\n  }\n}\n"
+
+
+def assembled_ptx(ptx):
+    """Return a kernel of PTX text, as ptxas assembles it with Triton's options."""
+    plain = compiled_text(EMPTY, assemble=True)
+    code = assembled(ptx, plain)
+    asm = {"ptx": ptx, "cubin": code}
+    return types.SimpleNamespace(asm=asm, kernel=code, metadata=plain.metadata)
+
+
 def compiled(source, **options) -> str:
     """Return the PTX that Triton compiles a kernel's source to."""
     return _compile(source, **options).asm["ptx"]
@@ -91,6 +106,11 @@ def _compiled(kernel, **options):
     options = {"num_warps": 4, **kernel.get("options", {}), **options}
     options["num_warps"] = max(options["num_warps"], options.pop("least_warps", 1))
     return compiled_text(kernel["ttir"], **options)
+
+
+def ptxas_version() -> str:
+    """Return the version of the ptxas that Triton takes for Hopper."""
+    return get_ptxas(TARGET.arch).version
 
 
 def shared_memory(kernel) -> int:

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import triton
 from test_corpus import COPY
 from triton.backends.compiler import GPUTarget
 from triton.runtime.cache import get_cache_manager
 from triton.runtime.driver import driver
 from triton_autodiff import __main__ as command
 from triton_autodiff.errors import AutodiffError
+from triton_autodiff.faults import table
 from triton_autodiff.inspecting import doctor, example
 from triton_autodiff.support import leftovers, waiting
 
@@ -164,6 +166,22 @@ def test_doctor_names_what_is_wrong(home, monkeypatch):
     assert "kernels are compiled for cuda 90" in [finding.text for finding in findings]
     notes = [finding.text for finding in findings if finding.mark == "note"]
     assert any("TRITON_ALWAYS_COMPILE=1" in note for note in notes)
+
+
+def test_doctor_lists_faults_of_others(monkeypatch):
+    """Those of what is installed; where there is a GPU, only those that are about it."""
+    there = table.numbers(triton.__version__) < (3, 8)
+    for capability, of_hopper in ((None, True), (90, True), (80, False)):
+        found = set() if capability is None else {capability}
+        monkeypatch.setattr(doctor, "_capabilities", lambda found=found: found)
+        findings = list(doctor._faults())
+        assert {finding.mark for finding in findings} == {"note"}
+        texts = [finding.text for finding in findings]
+        assert len(texts) == len(set(texts)) and not any("\n" in text for text in texts)
+        of_triton = f"fault reduced-lanes of Triton {triton.__version__}: A reduction combines"
+        assert sum(text.startswith(of_triton) for text in texts) == there
+        assert any("fault omitted-products of ptxas 1" in text for text in texts) == of_hopper
+        assert any("fault lost-sums of ptxas 1" in text for text in texts) == (of_hopper and there)
 
 
 def test_a_folder_in_which_nothing_can_be_written():

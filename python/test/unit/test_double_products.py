@@ -14,6 +14,7 @@ import triton
 from exporting import exported
 from gradients import assert_gradients_close, differentiated, random_tensor
 from kernels import double_products as dp
+from kernels import double_ptx
 from triton.backends.autodiff import AutodiffError
 from triton.backends.autodiff.compiling import executable
 from triton.backends.autodiff.compiling.executable import Executable
@@ -25,7 +26,7 @@ from triton.backends.autodiff.faults import (
     miscompiled,
     uniform_operands,
 )
-from triton.backends.autodiff.faults.assembler import assembled
+from triton.backends.autodiff.faults.table import fault, numbers
 from triton.backends.autodiff.faults.unexamined import doubts
 from triton.backends.autodiff.graphs import kernels as graph_kernels
 from triton.backends.autodiff.graphs import operator as graph_operator
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.every_triton
 
 DOUBLE = "*fp64"
 TARGETS = ["cuda:80", "cuda:90", "cuda:100", "cuda:120"]
-TAKES_16X8X16 = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 8)
+TAKES_16X8X16 = numbers(triton.__version__) < numbers(fault("lost-sums").avoided)
 NARROW = {torch.float16: "*fp16", torch.int8: "*i8", torch.bool: "*i1", torch.float32: "*fp32"}
 
 
@@ -106,59 +107,16 @@ def test_triton_compiles(target):
             assert corpus.compile_ttir(kernel["ttir"], target)["cubin"], name
 
 
-# A₂·B + (A₁·B if n > 0 else 0), of 16x8x16 elements, which Triton 3.8 no longer takes.
-_HEAD = """
-.version 8.0
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 p, .param .u32 n)
-.reqntid 32
-{
-.reg .b64 %p, %a<8>, %b<4>, %c<4>, %d<4>, %zero;
-.reg .pred %runs;
-.reg .b32 %n;
-ld.param.u64 %p, [p];
-ld.param.u32 %n, [n];
-setp.gt.s32 %runs, %n, 0;
-mov.b64 %zero, 0;
-"""
-_INSTRUCTION = "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64"
-
-
-def _ptx(chosen: bool) -> str:
-    a, b, c, d = (
-        ", ".join(f"%{x}{i}" for i in range(n)) for x, n in zip("abcd", (8, 4, 4, 4), strict=True)
-    )
-    lines = [f"ld.global.b64 %a{i}, [%p + {8 * i}];" for i in range(8)]
-    lines += [f"ld.global.b64 %b{i}, [%p + {8 * i + 64}];" for i in range(4)]
-    lines.append(
-        f"{_INSTRUCTION} {{ {c} }}, {{ {a} }}, {{ {b} }}, {{ %zero, %zero, %zero, %zero }};"
-    )
-    lines += [f"selp.b64 %c{i}, %c{i}, %zero, %runs;" for i in range(4) if chosen]
-    other = ", ".join(f"%a{7 - i}" for i in range(8))
-    lines.append(f"{_INSTRUCTION} {{ {d} }}, {{ {other} }}, {{ {b} }}, {{ {c} }};")
-    lines += [f"st.global.b64 [%p + {8 * i + 128}], %d{i};" for i in range(4)]
-    return "\n".join([_HEAD, *lines, "ret;", "}"])
-
-
 @pytest.fixture
 def assemble():
     """Return a function that makes a kernel of PTX."""
-    text = hopper.ttir(dp.summed_kernel, [DOUBLE] * 3 + ["i32"], {}, True)
-    plain = hopper.compiled_text(text, assemble=True, num_warps=4)
-
-    def of(ptx):
-        code = assembled(ptx, plain)
-        asm = {"ptx": ptx, "cubin": code}
-        return types.SimpleNamespace(asm=asm, kernel=code, metadata=plain.metadata)
-
-    return of
+    return hopper.assembled_ptx
 
 
 @pytest.fixture
 def compiled(assemble):
     """Return a kernel of products whose summand is chosen by a number, as it should not be."""
-    return lambda chosen=True: assemble(_ptx(chosen))
+    return lambda chosen=True: assemble(double_ptx.added(chosen))
 
 
 def test_lost_sums_are_found_and_mended(compiled, monkeypatch):
@@ -274,7 +232,7 @@ def test_graphs_leave_doubtful_products_to_launches(device, monkeypatch):
         return result
 
     monkeypatch.setattr(graph_operator.LaunchOperator, "inlined", inlined)
-    ptx = _ptx(True)
+    ptx = double_ptx.added(True)
     of_hopper = types.SimpleNamespace(asm={"ptx": ptx})
     assert double_products.has_products(of_hopper)
     monkeypatch.setattr(graph_kernels, "has_products", lambda kernel: True)
@@ -332,62 +290,13 @@ def test_mended_code_is_right(cuda, kernel, n):
     torch.testing.assert_close(y, truth, rtol=1e-12, atol=1e-12)
 
 
-# What ptxas leaves products out of. It is only assembled: much of it has no value. What else is
-# done with %x, the same in all threads, makes it move to a uniform register.
-_UNIFORM = """
-.version 8.0
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 p, .param .u32 n)
-.reqntid 128
-{{
-.reg .pred %q<2>;
-.reg .b32 %r<6>;
-.reg .b64 %a<8>, %b<4>, %c<4>, %s<9>, %x, %y, %z;
-ld.global.b64 {{ %x }}, [ %s0 + 0 ];
-{product}
-@%q0 cp.async.ca.shared.global [ %r1 + 0 ], [ %s1 + 0 ], 0x8, %r0;
-mad.lo.s64 %s2, %s3, %s4, %s5;
-shl.b64 %s6, %s2, 5;
-add.s64 %s7, %s8, %s6;
-@%q0 cp.async.ca.shared.global [ %r2 + 0 ], [ %s7 + 0 ], 0x8, %r3;
-@%q0 cp.async.ca.shared.global [ %r4 + 0 ], [ %s1 + 0 ], 0x8, %r3;
-selp.b64 %y, %x, 0, %q1;
-st.shared.b64 [%r5], %y;
-st.global.b64 [%s0], %c0;
-st.global.b64 [%s0+8], %c1;
-st.global.b64 [%s0+16], %c2;
-st.global.b64 [%s0+24], %c3;
-ret;
-}}
-"""
-_A, _B, _C = "%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7", "%b0, %b1, %b2, %b3", "%c0, %c1, %c2, %c3"
-_ALIKE = "%x, %x, %x, %x"
-_PREFIX = "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64"
-
-
-def _product(a=_A, b=_B, c=_C, before="", operation=_PREFIX):
-    return f"{before} {operation} {{ {_C} }}, {{ {a} }}, {{ {b} }}, {{ {c} }};"
-
-
-LEFT_OUT = {
-    "b": _product(b=_ALIKE),
-    "two products": _product(b=_ALIKE) * 2,
-    "summand": _product(c=_ALIKE),
-    "moved summand": _product(before="".join(f"mov.b64 %c{i}, %x;" for i in range(4))),
-    "shorter sums": _product("%a0, %a1", "%x", operation=_PREFIX.replace("k16", "k4")),
-    "a": _product("%x, %x", "%b0", operation=_PREFIX.replace("k16", "k4")),
-    "a sum": _product(b=_ALIKE, before="add.f64 %x, %x, 0d0000000000000000;"),
-}
-
-
 @pytest.mark.skipif(not TAKES_16X8X16, reason="Triton takes smaller products")
-@pytest.mark.parametrize("product", LEFT_OUT.values(), ids=LEFT_OUT)
+@pytest.mark.parametrize("product", double_ptx.LEFT_OUT.values(), ids=double_ptx.LEFT_OUT)
 def test_products_that_are_left_out(assemble, product, monkeypatch):
     """The same in all threads: a factor, or what is added."""
     count = product.count("mma")
     try:
-        wrong = assemble(_UNIFORM.format(product=product))
+        wrong = assemble(double_ptx.UNIFORM.format(product=product))
     except PTXASError as error:
         assert "Internal compiler error" in str(error)
         pytest.skip("ptxas does not compile such products")
@@ -401,14 +310,15 @@ def test_products_that_are_left_out(assemble, product, monkeypatch):
     assert not lost_sums.has_lost_sums(right)
     # It is there the next time.
     monkeypatch.setattr(uniform_operands, "assembled", None)
-    again = uniform_operands.ensure_operands(assemble(_UNIFORM.format(product=product)))
+    again = uniform_operands.ensure_operands(assemble(double_ptx.UNIFORM.format(product=product)))
     assert again.kernel == right.kernel
 
 
 OWN = {
-    "from shared memory": "ld.shared.b64 %z, [%r5]; " + _product(b="%z, %z, %z, %z"),
-    "a sum": "ld.shared.b64 %z, [%r5]; add.f64 %z, %z, %x; " + _product(b="%z, %z, %z, %z"),
-    "zeros": "mov.b64 %z, 0; " + _product(c="%z, %z, %z, %z"),
+    "from shared memory": "ld.shared.b64 %z, [%r5]; " + double_ptx.product(b="%z, %z, %z, %z"),
+    "a sum": "ld.shared.b64 %z, [%r5]; add.f64 %z, %z, %x; "
+    + double_ptx.product(b="%z, %z, %z, %z"),
+    "zeros": "mov.b64 %z, 0; " + double_ptx.product(c="%z, %z, %z, %z"),
 }
 # In another function, a register of the same name is another one.
 _OTHER_FUNCTION = """
@@ -428,7 +338,7 @@ def test_products_that_are_right_stay(assemble, product, recwarn):
     loads = "mov.u32 %r5, %tid.x; " + "".join(
         f"ld.shared.b64 %{x}{i}, [%r5+{8 * i}]; " for x in "ab" for i in range(4)
     )
-    kernel = assemble(_UNIFORM.format(product=loads + product))
+    kernel = assemble(double_ptx.UNIFORM.format(product=loads + product))
     code = kernel.kernel
     assert uniform_operands.products(code) == 1
     assert uniform_operands.ensure_operands(kernel).kernel is code

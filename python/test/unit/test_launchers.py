@@ -172,14 +172,15 @@ PyMODINIT_FUNC PyInit___triton_launcher(void) { return PyModule_Create(&definiti
 """
 
 
+def load(number):
+    """Load a module in C whose function returns a number, as Triton loads launchers."""
+    include = [sysconfig.get_paths()["include"]]
+    return build.compile_module_from_src(
+        _MODULE % number, "__triton_launcher", include_dirs=include
+    )
+
+
 def test_launchers_of_one_name():
     """Each is its own, also when its file is loaded again: Triton takes their function later."""
-    include = [sysconfig.get_paths()["include"]]
-
-    def load(number):
-        return build.compile_module_from_src(
-            _MODULE % number, "__triton_launcher", include_dirs=include
-        )
-
     for _ in range(3):
         assert [module.launch() for module in [load(1), load(2), load(3)]] == [1, 2, 3]

@@ -5,15 +5,15 @@ What ptxas makes of a kernel is looked at without a GPU. An H100 reads outside o
 
 import hopper
 import pytest
-from triton import knobs
 from triton.backends.autodiff import AutodiffError
 from triton.backends.autodiff.faults import misaddressed
 from triton.backends.autodiff.faults.assembler import instructions
+from triton.backends.autodiff.faults.table import fault
 
 HALF, FLOAT = "*fp16", "*fp32"
 
 
-def _of_vector_registers():
+def of_vector_registers():
     """A public kernel: a descriptor is made of the stack pointer."""
     module = pytest.importorskip("fla.ops.path_attn.intra_chunk_preprocess_bwd")
     # q, k, w, w2, beta, AT, dA_local, dq, dq_new, dk, dk_new, dw, dbeta, dw1, dw2, T
@@ -24,7 +24,7 @@ def _of_vector_registers():
     return hopper.ttir(kernel, types, constants, multiples_of_16=True)
 
 
-def _of_uniform_registers():
+def of_uniform_registers():
     """A derived kernel: a descriptor is made of what another product has left."""
     module = pytest.importorskip("fla.ops.gated_delta_product.chunk_deltaproduct_h")
     # k, v, w, v_new, g, h, ht, T
@@ -39,11 +39,11 @@ def _of_uniform_registers():
     return derived["ttir"]
 
 
-@pytest.fixture(scope="module", params=[_of_vector_registers, _of_uniform_registers])
+@pytest.fixture(scope="module", params=[of_vector_registers, of_uniform_registers])
 def wrong(request):
     """A kernel that ptxas 12.8 gives wrong addresses, as often as it is asked for."""
-    if [int(part) for part in knobs.nvidia.ptxas.version.split(".")] >= [12, 9]:
-        pytest.skip("ptxas is right from 12.9 on")
+    if not fault("wrong-addresses").affects(hopper.ptxas_version()):
+        pytest.skip("this ptxas is right")
     text = request.param()
 
     def compiled():

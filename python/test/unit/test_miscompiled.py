@@ -36,7 +36,7 @@ def _constants(form, axis, columns):
     return {**dict(zip("ABCD", form, strict=True)), "AXIS": axis, "COLUMNS": columns}
 
 
-def _assembly(kernel, form, axis, warps, columns=True, types=("*fp32", "*fp32")):
+def assembly_of(kernel, form, axis, warps, columns=True, types=("*fp32", "*fp32")):
     """What Triton compiles a kernel to for Hopper, stage by stage."""
     constants = _constants(form, axis, columns)
     return hopper.assembly(kernel, types, constants, num_warps=warps)
@@ -50,18 +50,18 @@ def test_forms(warps):
             (form, axis)
             for form, axis in FORMS
             if miscompiled.find_wrong(
-                _assembly(reshaped.sum_kernel, form, axis, warps, columns)["ttgir"]
+                assembly_of(reshaped.sum_kernel, form, axis, warps, columns)["ttgir"]
             )
         ]
         assert wrong == (WRONG[warps] if columns else [])
 
 
-def _combined_lanes(ptx):
+def combined_lanes(ptx):
     """The bits by which lanes differ that are combined with one another."""
     return {int(bit) for bit in re.findall(r"shfl\.sync\.bfly\.b32 .*, (\d+), 31, -1", ptx)}
 
 
-def _lanes_along(ttgir, axis):
+def lanes_along(ttgir, axis):
     """The bits of lanes along an axis of the layout that the last reduction is of."""
     layouts = re.findall(r"#ttg\.linear<\{register.*?block = \[.*?\]\}>", ttgir)
     lanes = re.search(r"lane = (\[.*?\]), warp", layouts[-1])[1]
@@ -73,10 +73,10 @@ def _lanes_along(ttgir, axis):
 def test_lanes_that_are_combined():
     """Within a warp, other lanes are combined than those along the axis; mended, just these."""
     for form, axis in WRONG[1]:
-        asm = _assembly(reshaped.sum_kernel, form, axis, 1)
-        assert _combined_lanes(asm["ptx"]) != _lanes_along(asm["ttgir"], axis)
+        asm = assembly_of(reshaped.sum_kernel, form, axis, 1)
+        assert combined_lanes(asm["ptx"]) != lanes_along(asm["ttgir"], axis)
         mended = miscompiled.mended(asm["ttgir"])
-        assert _combined_lanes(hopper.compiled_text(mended, "ttgir").asm["ptx"]) == _lanes_along(
+        assert combined_lanes(hopper.compiled_text(mended, "ttgir").asm["ptx"]) == lanes_along(
             mended, axis
         )
 
@@ -86,7 +86,7 @@ def test_lanes_that_are_combined():
 def test_pairs_and_numbers(warps):
     """Several operands, in a loop, too, and sums of all elements."""
     for form, axis in WRONG[warps]:
-        ttgir = _assembly(reshaped.extremum_kernel, form, axis, warps)["ttgir"]
+        ttgir = assembly_of(reshaped.extremum_kernel, form, axis, warps)["ttgir"]
         wrong = miscompiled.find_wrong(ttgir)
         assert len(wrong) >= 2 and all("reshaped.py:" in position for position in wrong)
         mended = miscompiled.mended(ttgir)
@@ -120,7 +120,7 @@ class Compiled:
 
 @affected
 def test_what_is_launched():
-    ttgir = _assembly(reshaped.sum_kernel, *WRONG[4][0], 4)["ttgir"]
+    ttgir = assembly_of(reshaped.sum_kernel, *WRONG[4][0], 4)["ttgir"]
 
     def translate(path):
         with open(path, encoding="utf-8") as file:
@@ -136,7 +136,7 @@ def test_what_is_launched():
 
 @affected
 def test_warning():
-    ttgir = _assembly(reshaped.sum_kernel, *WRONG[4][0], 4)["ttgir"]
+    ttgir = assembly_of(reshaped.sum_kernel, *WRONG[4][0], 4)["ttgir"]
     lines = Path(reshaped.__file__).read_text().splitlines()
     line = next(i for i, text in enumerate(lines, 1) if "tl.sum(x, AXIS))" in text)
     with pytest.warns(UserWarning, match=rf"'sum_kernel' wrongly, at .*reshaped\.py:{line}:"):
@@ -171,7 +171,7 @@ def test_mended_on_the_device(name):
         for form, axis in FORMS:
             x = reshaped.sample(form, "cuda")
             y = torch.full((reshaped.vector(form, axis),), float("nan"), device="cuda")
-            ttgir = _assembly(kernel, form, axis, warps, columns)["ttgir"]
+            ttgir = assembly_of(kernel, form, axis, warps, columns)["ttgir"]
             compiled = hopper.compiled_text(miscompiled.mended(ttgir), "ttgir", assemble=True)
             compiled[(1, 1, 1)](x, y)
             torch.testing.assert_close(

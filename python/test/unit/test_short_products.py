@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 from gradients import assert_gradients_close, differentiated, random_tensor, relative_error
+from kernels import rejected
 from kernels import short_products as sp
 from triton.backends.autodiff import AutodiffError, _native
 from triton.backends.autodiff.compiling import executable
@@ -25,6 +26,8 @@ from triton.backends.autodiff.faults.omitted import (
     warn_of_omitted,
     with_all_products,
 )
+from triton.backends.autodiff.faults.short_products import warn_of_miscomputed
+from triton.backends.autodiff.faults.table import fault
 from triton.backends.autodiff.inspecting import corpus
 from triton.backends.autodiff.launching import blame, state
 from triton.backends.autodiff.plans.plan import Kernel
@@ -33,7 +36,6 @@ from triton.backends.autodiff.plans.target import (
     name_of,
     other_form,
     verify,
-    warn_of_miscomputed,
 )
 from triton.backends.compiler import GPUTarget
 
@@ -227,54 +229,6 @@ def test_forward_that_triton_rejects():
         blame.blame(resolver, (), {}, RuntimeError("PassManager::run failed"))
 
 
-# A product in a branch, of which Triton's passes fail up to 3.9: the other side does nothing, and
-# the sum, masked by data, is an operand of another product.
-_BRANCH = """
-module {
-  tt.func public @k(%a: !tt.ptr<f32>, %m: !tt.ptr<i32>, %b: !tt.ptr<bf16>, %o: !tt.ptr<f32>,
-                    %n: i32) {
-    %r = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>
-    %r2 = tt.reshape %r : tensor<4096xi32> -> tensor<64x64xi32>
-    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-    %none = arith.constant dense<0> : tensor<64x64xi32>
-    %one = arith.constant dense<1.0> : tensor<64x64xbf16>
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %as = tt.splat %a : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
-    %ap = tt.addptr %as, %r2 : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
-    %ms = tt.splat %m : !tt.ptr<i32> -> tensor<64x64x!tt.ptr<i32>>
-    %mp = tt.addptr %ms, %r2 : tensor<64x64x!tt.ptr<i32>>, tensor<64x64xi32>
-    %bs = tt.splat %b : !tt.ptr<bf16> -> tensor<64x64x!tt.ptr<bf16>>
-    %bp = tt.addptr %bs, %r2 : tensor<64x64x!tt.ptr<bf16>>, tensor<64x64xi32>
-    %os = tt.splat %o : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
-    %op = tt.addptr %os, %r2 : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
-    %bv = tt.load %bp : tensor<64x64x!tt.ptr<bf16>>
-    %av = tt.load %ap : tensor<64x64x!tt.ptr<f32>>
-    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%x = %av) -> (tensor<64x64xf32>) : i32 {
-      %xb = arith.truncf %x : tensor<64x64xf32> to tensor<64x64xbf16>
-      %d = tt.dot %xb, %bv, %zero : tensor<64x64xbf16> * tensor<64x64xbf16> -> tensor<64x64xf32>
-      tt.store %op, %d : tensor<64x64x!tt.ptr<f32>>
-      %late = arith.cmpi sgt, %i, %c1 : i32
-      %l = tt.load %bp : tensor<64x64x!tt.ptr<bf16>>
-      %e = scf.if %late -> (tensor<64x64xf32>) {
-        %f = tt.dot %one, %l, %zero : tensor<64x64xbf16> * tensor<64x64xbf16> -> tensor<64x64xf32>
-        scf.yield %f : tensor<64x64xf32>
-      } else {
-        scf.yield %zero : tensor<64x64xf32>
-      }
-      %mv = tt.load %mp : tensor<64x64x!tt.ptr<i32>>
-      %c = arith.cmpi ne, %mv, %none : tensor<64x64xi32>
-      %y = arith.select %c, %x, %zero : tensor<64x64xi1>, tensor<64x64xf32>
-      %w = arith.addf %y, %e : tensor<64x64xf32>
-      scf.yield %w : tensor<64x64xf32>
-    }
-    tt.store %ap, %sum : tensor<64x64x!tt.ptr<f32>>
-    tt.return
-  }
-}
-"""
-
-
 def _forms(text):
     """The forms of a kernel that are tried one after the other, if Triton rejects each."""
     while text is not None:
@@ -283,22 +237,15 @@ def _forms(text):
 
 
 def test_another_form():
-    other = other_form(_BRANCH)
+    other = other_form(rejected.BRANCH)
     assert "scf.if" not in other and "scf.if" not in (other_form(other) or "")
     for target in ("cuda:80", "cuda:90"):
         corpus.compile_ttir(other, corpus.parse_target(target), False)
 
 
-@triton.jit
-def total_kernel(x_ptr, y_ptr, N: tl.constexpr):
-    i = tl.arange(0, N)
-    x = tl.load(x_ptr + i[:, None] * N + i[None, :])
-    tl.store(y_ptr, tl.sum(tl.sum(tl.dot(x, x), axis=1), axis=0))
-
-
 def test_another_form_for_blackwell():
     """Triton 3.6 ends where the sum of a product is a scalar, also in a kernel of a user's."""
-    text = hopper.ttir(total_kernel, ["*fp32", "*fp32"], {"N": 64}, multiples_of_16=True)
+    text = hopper.ttir(rejected.total_kernel, ["*fp32", "*fp32"], {"N": 64}, multiples_of_16=True)
     other = other_form(text)
     assert "tt.unsplat" in other
     *_, last = _forms(other)
@@ -307,162 +254,26 @@ def test_another_form_for_blackwell():
         corpus.compile_ttir(other, corpus.parse_target(target), False)
 
 
-# An operand of products in two blocks, of which Triton's passes fail up to 3.6: only the second
-# block has a product of the size that a matrix unit takes. `{first}` is the first block.
-_SHARED = """
-module {{
-  tt.func public @k(%x: !tt.ptr<f32>, %c: !tt.ptr<{type}>, %y: !tt.ptr<f32>, %z: !tt.ptr<{sum}>,
-                    %n: i32) {{
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %runs = arith.cmpi sgt, %n, %c0 : i32
-    %zero = arith.constant dense<0.0> : tensor<16x16xf32>
-    %none = arith.constant dense<0.0> : tensor<16x16x{sum}>
-    %r = tt.make_range {{end = 256 : i32, start = 0 : i32}} : tensor<256xi32>
-    %o = tt.reshape %r : tensor<256xi32> -> tensor<16x16xi32>
-    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
-    %xp = tt.addptr %xs, %o : tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>
-    %cs = tt.splat %c : !tt.ptr<{type}> -> tensor<16x16x!tt.ptr<{type}>>
-    %cp = tt.addptr %cs, %o : tensor<16x16x!tt.ptr<{type}>>, tensor<16x16xi32>
-    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
-    %yp = tt.addptr %ys, %o : tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>
-    %zs = tt.splat %z : !tt.ptr<{sum}> -> tensor<16x16x!tt.ptr<{sum}>>
-    %zp = tt.addptr %zs, %o : tensor<16x16x!tt.ptr<{sum}>>, tensor<16x16xi32>
-    %xv = tt.load %xp : tensor<16x16x!tt.ptr<f32>>
-    %turned = tt.trans %xv {{order = array<i32: 1, 0>}} : tensor<16x16xf32> -> tensor<16x16xf32>
-    %a = math.exp %turned : tensor<16x16xf32>
-{first}
-    tt.store %yp, %u : tensor<16x16x!tt.ptr<f32>>
-    scf.for %i = %c0 to %n step %c1 : i32 {{
-      %b = tt.load %xp : tensor<16x16x!tt.ptr<f32>>
-      %d = tt.dot %a, %b, %zero : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>
-      %e = arith.{convert} %d : tensor<16x16xf32> to tensor<16x16x{type}>
-      %cv = tt.load %cp : tensor<16x16x!tt.ptr<{type}>>
-      %f = tt.dot %e, %cv, %none
-        : tensor<16x16x{type}> * tensor<16x16x{type}> -> tensor<16x16x{sum}>
-      tt.store %zp, %f : tensor<16x16x!tt.ptr<{sum}>>
-    }}
-    tt.return
-  }}
-}}
-"""
-_PRODUCT = """      %b = tt.load %xp : tensor<16x16x!tt.ptr<f32>>
-      %d = tt.dot %a, %b, %s : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>"""
-_FIRST = {
-    "for": f"""
-    %u = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<16x16xf32>) : i32 {{
-{_PRODUCT}
-      scf.yield %d : tensor<16x16xf32>
-    }}""",
-    "if": f"""
-    %u = scf.if %runs -> (tensor<16x16xf32>) {{
-{_PRODUCT.replace("%s", "%zero")}
-      scf.yield %d : tensor<16x16xf32>
-    }} else {{
-      scf.yield %zero : tensor<16x16xf32>
-    }}""",
-    "while": f"""
-    %u = scf.while (%s = %zero) : (tensor<16x16xf32>) -> tensor<16x16xf32> {{
-      scf.condition(%runs) %s : tensor<16x16xf32>
-    }} do {{
-    ^bb0(%s: tensor<16x16xf32>):
-{_PRODUCT}
-      scf.yield %d : tensor<16x16xf32>
-    }}""",
-}
-_TYPES = {
-    "f64": {"convert": "extf", "sum": "f64"},
-    "f16": {"convert": "truncf", "sum": "f32"},
-    "bf16": {"convert": "truncf", "sum": "f32"},
-}
-
-
-@pytest.mark.parametrize("type_", _TYPES)
-@pytest.mark.parametrize("first", _FIRST)
+@pytest.mark.parametrize("type_", rejected.TYPES)
+@pytest.mark.parametrize("first", rejected.FIRST)
 def test_another_form_of_what_blocks_share(first, type_):
-    text = _SHARED.format(first=_FIRST[first], type=type_, **_TYPES[type_])
+    text = rejected.SHARED.format(first=rejected.FIRST[first], type=type_, **rejected.TYPES[type_])
     *_, last = _forms(text)
     assert text.count("math.exp") == 1 and last.count("math.exp") == 2
     for target in ("cuda:80", "cuda:90", "cuda:100"):
         corpus.compile_ttir(last, corpus.parse_target(target), False)
-    if triton.__version__ < "3.7":
+    if fault("shared-conversions").affects(triton.__version__):
         with pytest.raises(RuntimeError):
             corpus.compile_ttir(text, corpus.parse_target("cuda:90"), False)
 
 
-# A row that is used as a row and then as a tile, of which Triton's passes fail up to 3.6: both are
-# computed a second time in the layout of what is added to memory. No product is needed.
-_ROW = """
-module {
-  tt.func public @k(%x: !tt.ptr<f64> {tt.divisibility = 16 : i32},
-                    %y: !tt.ptr<f64> {tt.divisibility = 16 : i32},
-                    %z: !tt.ptr<f64> {tt.divisibility = 16 : i32}, %n: i32, %runs: i1) {
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %all = arith.constant dense<true> : tensor<16x4xi1>
-    %zero = arith.constant dense<0.0> : tensor<16x4xf64>
-    %one = arith.constant dense<1.0> : tensor<16x4xf64>
-    %none = arith.constant dense<0.0> : tensor<4xf64>
-    %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
-    %j = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>
-    %ic = tt.expand_dims %i {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
-    %jr = tt.expand_dims %j {axis = 0 : i32} : tensor<4xi32> -> tensor<1x4xi32>
-    %ns = tt.splat %n : i32 -> tensor<16x1xi32>
-    %in = arith.muli %ic, %ns : tensor<16x1xi32>
-    %ib = tt.broadcast %in : tensor<16x1xi32> -> tensor<16x4xi32>
-    %jb = tt.broadcast %jr : tensor<1x4xi32> -> tensor<16x4xi32>
-    %o = arith.addi %ib, %jb : tensor<16x4xi32>
-    %xs = tt.splat %x : !tt.ptr<f64> -> tensor<16x4x!tt.ptr<f64>>
-    %xp = tt.addptr %xs, %o : tensor<16x4x!tt.ptr<f64>>, tensor<16x4xi32>
-    %ys = tt.splat %y : !tt.ptr<f64> -> tensor<16x4x!tt.ptr<f64>>
-    %yp = tt.addptr %ys, %o : tensor<16x4x!tt.ptr<f64>>, tensor<16x4xi32>
-    %zs = tt.splat %z : !tt.ptr<f64> -> tensor<16x4x!tt.ptr<f64>>
-    %xv = tt.load %xp : tensor<16x4x!tt.ptr<f64>>
-    %u = scf.for %k = %c0 to %n step %c1 iter_args(%s = %one) -> (tensor<16x4xf64>) : i32 {
-      scf.yield %xv : tensor<16x4xf64>
-    }
-    %m = arith.cmpf ogt, %u, %one : tensor<16x4xf64>
-    %v = tt.atomic_rmw exch, relaxed, gpu, %zs, %zero, %m
-      : (tensor<16x4x!tt.ptr<f64>>, tensor<16x4xf64>, tensor<16x4xi1>) -> tensor<16x4xf64>
-    %w = scf.for %k = %c0 to %n step %c1 iter_args(%s = %v) -> (tensor<16x4xf64>) : i32 {
-      scf.yield %zero : tensor<16x4xf64>
-    }
-    %most = "tt.reduce"(%xv) <{axis = 0 : i32}> ({
-    ^bb0(%p: f64, %q: f64):
-      %r = arith.maxnumf %p, %q : f64
-      tt.reduce.return %r : f64
-    }) : (tensor<16x4xf64>) -> tensor<4xf64>
-    %c = arith.cmpf uno, %most, %most : tensor<4xf64>
-    %rs = tt.splat %runs : i1 -> tensor<4xi1>
-    %d = arith.andi %c, %rs : tensor<4xi1>
-    %e = arith.select %d, %most, %none : tensor<4xi1>, tensor<4xf64>
-    %cr = tt.expand_dims %c {axis = 0 : i32} : tensor<4xi1> -> tensor<1x4xi1>
-    %cb = tt.broadcast %cr : tensor<1x4xi1> -> tensor<16x4xi1>
-    %f = arith.select %cb, %one, %zero : tensor<16x4xi1>, tensor<16x4xf64>
-    %count = "tt.reduce"(%f) <{axis = 0 : i32}> ({
-    ^bb0(%p: f64, %q: f64):
-      %r = arith.addf %p, %q : f64
-      tt.reduce.return %r : f64
-    }) : (tensor<16x4xf64>) -> tensor<4xf64>
-    %g = arith.divf %e, %count : tensor<4xf64>
-    %gr = tt.expand_dims %g {axis = 0 : i32} : tensor<4xf64> -> tensor<1x4xf64>
-    %gb = tt.broadcast %gr : tensor<1x4xf64> -> tensor<16x4xf64>
-    %h = arith.addf %w, %gb : tensor<16x4xf64>
-    %old = tt.atomic_rmw fadd, relaxed, gpu, %yp, %h, %all
-      : (tensor<16x4x!tt.ptr<f64>>, tensor<16x4xf64>, tensor<16x4xi1>) -> tensor<16x4xf64>
-    tt.return
-  }
-}
-"""
-
-
 def test_another_form_of_rows_that_become_tiles():
-    *_, last = _forms(_ROW)
+    *_, last = _forms(rejected.ROW)
     for target in ("cuda:80", "cuda:90", "cuda:100"):
         corpus.compile_ttir(last, corpus.parse_target(target), False)
-    if triton.__version__ < "3.7":
+    if fault("rows-as-tiles").affects(triton.__version__):
         with pytest.raises(RuntimeError):
-            corpus.compile_ttir(_ROW, corpus.parse_target("cuda:90"), False)
+            corpus.compile_ttir(rejected.ROW, corpus.parse_target("cuda:90"), False)
 
 
 # A row of a product as a vector.
@@ -569,14 +380,14 @@ def test_rejected_kernels_take_another_form(monkeypatch, tmp_path):
         return types.SimpleNamespace(_init_handles=int, src=source, asm={})
 
     monkeypatch.setattr(executable, "triton_compile", compile_)
-    made = Executable(Kernel("k", _BRANCH, None, ()), GPUTarget("cpu", "x86_64", 1), {})
+    made = Executable(Kernel("k", rejected.BRANCH, None, ()), GPUTarget("cpu", "x86_64", 1), {})
     made.compile()
     assert len(tried) == 2
     Executable(made.kernel, made.target, {}).compile()
     assert tried[2] == tried[1]
     with pytest.raises(AutodiffError, match="Triton rejects the generated kernel 'k'"):
         monkeypatch.setattr(executable, "other_form", lambda ttir: None)
-        Executable(Kernel("k", _BRANCH + "\n", None, ()), made.target, {}).compile()
+        Executable(Kernel("k", rejected.BRANCH + "\n", None, ()), made.target, {}).compile()
 
 
 def test_failed_kernels_are_not_those_that_are_loaded_next(monkeypatch, tmp_path):
@@ -586,7 +397,7 @@ def test_failed_kernels_are_not_those_that_are_loaded_next(monkeypatch, tmp_path
         raise RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered")
 
     monkeypatch.setattr(executable, "triton_compile", compile_)
-    next_one = Executable(Kernel("k", _BRANCH, None, ()), GPUTarget("cpu", "x86_64", 1), {})
+    next_one = Executable(Kernel("k", rejected.BRANCH, None, ()), GPUTarget("cpu", "x86_64", 1), {})
     with pytest.raises(AutodiffError, match="launched before has failed.*CUDA_LAUNCH_BLOCKING"):
         next_one.compile()
 

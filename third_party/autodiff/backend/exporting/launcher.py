@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from ..compiling.executable import inherited_options
-from ..faults.miscompiled import VERSION
+from ..faults.table import numbers
 from ..faults.unexamined import doubts
+from ..plans.target import version
 from ..printing.python_text import call, laid_out, tuple_of
 from .arguments import is_divisible, unpacked
 from .bundle import literal
@@ -246,8 +247,9 @@ class Launcher:
         tensors = self.of.names.give("tensors")
         own.lines.append(call(f"{tensors} = {{", entries, "}", 4))
         capability = _capability(facts.device)
+        made = str(numbers(version()))
         for what, right in self._doubts(capability).items():
-            arguments = [f'"{self.of.kernel_name}"', f'"{what}"', str(VERSION), str(right)]
+            arguments = [f'"{self.of.kernel_name}"', f'"{what}"', made, str(right)]
             own.say("require_triton", *arguments)
         own.say("require_one_device", tensors, str(capability))
         more = [beside] if facts.beside else []

@@ -14,8 +14,6 @@ PRODUCT = re.compile(
     r"(?P<operation>mma\.sync\.aligned\.m16n8k\d+\.row\.col\.f64\.f64\.f64\.f64)\s*"
     r"(?P<results>\{[^}]*\})\s*,\s*(?P<a>\{[^}]*\})\s*,\s*(?P<b>\{[^}]*\})\s*,\s*(?P<c>\{[^}]*\})\s*;"
 )
-# The first release that takes products of another size.
-RIGHT = (3, 8)
 # The lowest bits of a matrix instruction for float64.
 _DMMA, _OPERATION = 0x23F, 0xFFF
 

@@ -23,11 +23,10 @@ import triton
 
 from ..errors import AutodiffError
 from ..plans.cache import write_ir
+from .table import fault
 
-# The first release that reduces tiles of any layout correctly.
-RIGHT = (3, 8)
-VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
-AFFECTED = VERSION < RIGHT
+_FAULT = fault("reduced-lanes")
+AFFECTED = _FAULT.affects(triton.__version__)
 
 _REDUCE = re.compile(
     r'^(?P<indent> *)(?P<name>%[\w$.-]+)(?P<count>:\d+)? = "tt\.reduce"\((?P<operands>[^)]*)\)'
@@ -226,7 +225,7 @@ def ensure_right(compiled, translate):
         raise AutodiffError(
             f"Triton {triton.__version__} computes reductions of the generated kernel "
             f"{compiled.metadata.name!r} wrongly ({', '.join(left)}), a fault of its layouts of "
-            "tiles that are reshaped or transposed: use Triton 3.8 or newer"
+            f"tiles that are reshaped or transposed: use Triton {_FAULT.right} or newer"
         )
     return compiled
 
@@ -239,7 +238,7 @@ def warn_of_wrong(compiled, name: str) -> None:
             f"Triton {triton.__version__} computes a reduction in kernel {name!r} wrongly, at "
             f"{', '.join(wrong)}: it combines other elements than those along the axis, because "
             "the tile is loaded along another axis, then reshaped or transposed. Its gradient is "
-            "that of what is written there. Use Triton 3.8 or newer, or reduce before the tile is "
-            "reshaped",
+            "that of what is written there. Reduce before the tile is reshaped, or use Triton "
+            f"{_FAULT.right} or newer",
             stacklevel=2,
         )

@@ -3,7 +3,7 @@
 If all that uses a reshaped tile of one axis are reductions, Triton's `triton-combine` lets its
 elements be in any order. In `tl.argmax(tl.ravel(x), 0)`, the indices beside them are in order, so
 what it finds need not be the place of the maximum. Derived kernels are kept from that
-(`KeepOrder.cpp`). Seen in Triton 3.6 to 3.9.
+(`KeepOrder.cpp`). The table of faults has versions.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from . import double_products, miscompiled
+from .table import fault, numbers
 
 _DOUBLE_PRODUCT = re.compile(r"tt\.dot\b.*-> tensor<[\dx]+xf64>")
 # Operations after which lanes and warps may be numbered in another order.
@@ -23,7 +23,8 @@ def doubts(texts: list[str], capability: tuple[int, int]) -> dict[str, tuple[int
     """
     found = {}
     if capability >= _HOPPER and any(_DOUBLE_PRODUCT.search(text) for text in texts):
-        found["products in float64"] = double_products.RIGHT
+        found["products in float64"] = numbers(fault("lost-sums").avoided)
     if any('"tt.reduce"' in text and _REORDERS.search(text) for text in texts):
-        found["reductions of tiles that are reshaped or transposed"] = miscompiled.RIGHT
+        what = "reductions of tiles that are reshaped or transposed"
+        found[what] = numbers(fault("reduced-lanes").right)
     return found

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .. import __version__, entry_point
+from ..faults import table
 from ..support import leftovers
 
 PYTHON = ((3, 10), (3, 14))
@@ -23,6 +24,10 @@ TORCH = ((2, 11), None)
 TRITON = ((3, 6), (3, 9))
 # With less memory, a first backward may fail.
 _ROOM = 200 << 20
+# Whose faults there may be, by module.
+_PROGRAMS = {"triton": "Triton", "torch": "PyTorch"}
+# What a machine without a GPU is taken for, as its kernels may be compiled for one.
+_HOPPER = 90
 # Environment variables that change behaviour, and how.
 _VARIABLES = {
     "TRITON_ALWAYS_COMPILE": "nothing is taken from the caches: every process compiles again",
@@ -47,19 +52,13 @@ class Finding:
         return f"{self.mark:5} {self.text}" + (f"\n      -> {self.mend}" if self.mend else "")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the major and minor number of a version."""
-    parts = version.split(".")[:2]
-    return tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in parts)
-
-
 def _range(least, most) -> str:
     text = ".".join(map(str, least))
     return f"{text} to {'.'.join(map(str, most))}" if most else f"{text} and later"
 
 
 def _supported(what: str, version: str, least, most, mend: str) -> Finding:
-    numbers = _numbers(version)
+    numbers = table.numbers(version)
     if numbers >= least and (most is None or numbers <= most):
         return Finding("ok", f"{what} {version}")
     return Finding("wrong", f"{what} {version}: {_range(least, most)} is supported", mend)
@@ -143,6 +142,36 @@ def _triton() -> Iterator[Finding]:
     older = Path(triton.__file__).parent / "backends" / "autodiff"
     if older.exists():
         yield Finding("wrong", f"{older} is left of an older version", f"delete {older}")
+
+
+def _capabilities() -> set[int]:
+    """Return the capabilities of the GPUs: 90 of an H100."""
+    try:
+        import torch
+
+        found = map(torch.cuda.get_device_capability, range(torch.cuda.device_count()))
+        return {10 * major + minor for major, minor in found}
+    except Exception:
+        return set()  # which PyTorch's own lines say
+
+
+def _faults() -> Iterator[Finding]:
+    """Yield the faults of others that are met here, or on any GPU if there is none here."""
+    versions = {"CPython": platform.python_version()}
+    for name in ("triton", "torch"):
+        with contextlib.suppress(Exception):
+            versions[_PROGRAMS[name]] = importlib.import_module(name).__version__
+    met = {}
+    for capability in _capabilities() or {None}:
+        with contextlib.suppress(Exception):
+            from triton.backends.nvidia.compiler import get_ptxas
+
+            versions["ptxas"] = get_ptxas(capability or _HOPPER).version
+        target = capability and f"sm_{capability}"
+        met |= {f: versions[f.of] for f in table.faults() if f.is_met(versions, target)}
+    for fault, version in met.items():
+        sentence = fault.what.partition(". ")[0].rstrip(".")
+        yield Finding("note", f"fault {fault.name} of {fault.of} {version}: {sentence}")
 
 
 def _require_writable(folder: Path) -> None:
@@ -236,6 +265,7 @@ SECTIONS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _python,
     _torch,
     _triton,
+    _faults,
     _environment,
     _caches,
     _driver,

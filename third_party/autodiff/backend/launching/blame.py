@@ -12,6 +12,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.driver import driver
 
 from ..errors import ArgumentError, AutodiffError
+from ..faults import table
 from ..kernels.wrappers import Differentiable
 from ..plans.cache import is_of_cache, unusable
 from ..storage.tensors import are_plain, fault_of, lacks_address
@@ -275,7 +276,8 @@ def blame(resolver, args, kwargs, error) -> None:
     if isinstance(error, RuntimeError) and "PassManager::run failed" in str(error):
         raise AutodiffError(
             f"Triton's own passes fail for {kernel}, which nothing of ours has touched yet: it "
-            "does not run without differentiable() either. One cause, up to Triton 3.7: of "
+            "does not run without differentiable() either. One cause, before Triton "
+            f"{table.fault('sums-as-products').right}: of "
             "tl.sum(a[:, :, None] * b[None, :, :], 1) it makes a product, which it cannot compile "
             "in half precision; with the factors in the other order it makes none. "
             f"MLIR_ENABLE_DIAGNOSTICS=errors shows what fails: {error}"

@@ -15,10 +15,11 @@ from ..checking import bounds
 from ..checking.facts import FactExtractor, Facts
 from ..compiling.executable_plan import ExecutablePlan
 from ..errors import AutodiffError, PlanError
+from ..faults.short_products import warn_of_miscomputed
 from ..plans import determinism
 from ..plans.cache import plan_for
 from ..plans.rearranged_launch import RearrangedLaunch
-from ..plans.target import described, warn_of_miscomputed
+from ..plans.target import described
 from ..rules.user_rules import find_rules, generation, require_globals, rules_for
 from .asking import PlanRequest, Suitability
 from .execution import Execution, saves_by_hooks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-import warnings
 
 from ..errors import ArgumentError, AutodiffError
 from ..library import native
@@ -100,17 +99,3 @@ def other_form(ttir: str) -> str | None:
             if after != before:
                 return after
     return None
-
-
-def warn_of_miscomputed(kernel: str, plan) -> None:
-    """Warn about products of a user's kernel that Triton computes wrongly."""
-    for position in plan.report.get("miscomputed", ()):
-        warnings.warn(
-            f"kernel {kernel!r}, {position}: Triton {version()} gets this product wrong, "
-            "for it sums over so few elements. Launches that are differentiated compute it right, "
-            "others do not. A tl.dot with an operand that comes of bytes needs a sum over 32 "
-            "elements, of 16-bit numbers one over 16. A sum that Triton makes a product of is "
-            "right with its factors in the other order, tl.sum(b[None, :, :] * a[:, :, None], 1), "
-            "or from Triton 3.8 on",
-            stacklevel=2,
-        )

@@ -1,5 +1,6 @@
 //===- Request.cpp - What the caller wants differentiated -----------------===//
 #include "autodiff/Plan/Plan.h"
+#include "autodiff/Support/Faults.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -81,13 +82,22 @@ static bool readSchedules(const llvm::json::Value &value,
   return true;
 }
 
+/// The major and the minor number of a version.
+static std::optional<std::pair<unsigned, unsigned>>
+readVersion(StringRef version) {
+  unsigned major, minor;
+  if (version.consumeInteger(10, major) || !version.consume_front(".") ||
+      version.consumeInteger(10, minor))
+    return std::nullopt;
+  return std::pair(major, minor);
+}
+
 /// Whether this version of Triton has its own barrier operation.
 static std::optional<bool> readTriton(std::optional<StringRef> version) {
-  unsigned major, minor;
-  if (!version || version->consumeInteger(10, major) ||
-      !version->consume_front(".") || version->consumeInteger(10, minor))
+  auto numbers = readVersion(version.value_or(""));
+  if (!numbers)
     return std::nullopt;
-  return std::pair(major, minor) >= std::pair(3u, 7u);
+  return numbers >= readVersion(getRightVersion("missing-barriers"));
 }
 
 /// The most lanes that Triton allows a tile.

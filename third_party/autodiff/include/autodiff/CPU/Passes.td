@@ -50,6 +50,7 @@ def IntegerBFloats : Pass<"cpu-integer-bfloats", "::mlir::ModuleOp"> {
     an instruction that makes zeros of subnormal numbers, on processors that
     have one. Without values of the type there is nothing to round. Arithmetic
     on bf16 is an error.
+    Fault: rounded-bfloats.
   }];
   let dependentDialects = ["LLVM::LLVMDialect"];
 }

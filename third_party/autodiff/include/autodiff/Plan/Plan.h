@@ -57,8 +57,7 @@ struct Request {
   SmallVector<UserRule> rules;
   /// The device that the kernels are for; null if it is not given.
   const Target *target = nullptr;
-  /// The kernels are for a Triton with its own barrier operation: 3.7 and
-  /// later.
+  /// The kernels are for a Triton with its own barrier operation.
   bool ownBarriers = false;
   bool save = true;
   bool reload = true;

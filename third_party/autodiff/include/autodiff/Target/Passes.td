@@ -20,6 +20,7 @@ def MarkMiscomputed : TargetPass<"autodiff-mark-miscomputed", "::mlir::triton::F
     may sum over too few elements if operands come from narrower elements in
     memory. Such products are marked (`autodiff.miscomputed`), and a correct
     forward is derived, too.
+    Fault: sums-as-products. Fault: short-products.
   }];
 }
 
@@ -31,6 +32,7 @@ def FitProducts : TargetPass<"autodiff-fit-products", "::mlir::triton::FuncOp"> 
     float64, it is padded with zeros between its elements instead. A sum that
     Triton's passes would turn into a TF32 product becomes a float32 product, or
     its factors are swapped.
+    Fault: sums-as-products. Fault: short-products.
   }];
   let options = [
     Option<"mostMultiplyAdds", "most-multiply-adds", "int64_t", "-1",
@@ -46,6 +48,7 @@ def PlaceMaxima : TargetPass<"autodiff-place-maxima", "::mlir::triton::FuncOp"> 
     Where a maximum of such a tile is compared with its elements, as for its
     gradient, positions are compared instead: of equal elements, the first one
     counts.
+    Fault: differing-copies.
   }];
 }
 
@@ -56,6 +59,7 @@ def UnifyCopies : TargetPass<"autodiff-unify-copies", "::mlir::triton::FuncOp"> 
     these copies may differ in the last bit. Where a value that depends on a sum
     is compared with what was chosen from it, as for the gradient of a maximum,
     all threads take the copy of the first lane.
+    Fault: differing-copies.
   }];
 }
 
@@ -67,6 +71,7 @@ def HideNarrowLoads : TargetPass<"autodiff-hide-narrow-loads", "::mlir::triton::
     and of a tile that is joined of two. Behind a reduction over one element,
     Triton does not see these. Cleanup removes such reductions, so this comes
     after it.
+    Fault: narrow-double-operands.
   }];
 }
 
@@ -77,6 +82,7 @@ def KeepOrder : TargetPass<"autodiff-keep-order", "::mlir::triton::FuncOp"> {
     `triton-combine` lets its elements be in any order, also where an arg-max
     has indices beside them, or a histogram has a mask. An arg-max reduces a
     column then, and a histogram is of selected elements.
+    Fault: reordered-pairs.
   }];
 }
 
@@ -87,6 +93,7 @@ def LowerBarriers : TargetPass<"autodiff-lower-barriers", "::mlir::ModuleOp"> {
     `ttg.barrier`, which earlier versions do not have. Neither waits for other
     CTAs of a cluster, so kernels with barriers are compiled for clusters of
     one.
+    Fault: missing-barriers.
   }];
   let options = [
     Option<"own", "own", "bool", "false", "use Triton's own `ttg.barrier`">
@@ -101,6 +108,7 @@ def VerifyTarget : TargetPass<"autodiff-verify-target", "::mlir::ModuleOp"> {
     limits are internal errors. In a module without derived kernels, all
     functions are examined. Triton's output is such a module; its use of shared
     memory is checked, too.
+    Fault: short-products.
   }];
   let options = [
     Option<"target", "target", "std::string", "",
@@ -119,6 +127,7 @@ def LoopBranches : TargetPass<"autodiff-loop-branches", "::mlir::triton::FuncOp"
     none into loops, so such a branch becomes a loop. It is for kernels that
     Triton has rejected: values that are the same in all iterations are computed
     even if the loop does not run.
+    Fault: rejected-branches.
   }];
 }
 
@@ -126,9 +135,10 @@ def ReduceColumns : TargetPass<"autodiff-reduce-columns", "::mlir::triton::FuncO
   let summary = "give tiles that are reduced to scalars a second axis of length "
                 "one";
   let description = [{
-    For Blackwell, Triton 3.6 looks for layouts through reductions to where a
-    product is computed, and crashes at a reduction of a single axis, which
+    For Blackwell, Triton 3.6 and 3.7 look for layouts through reductions to
+    where a product is computed, and crash at a reduction of a single axis, which
     results in a scalar. This is for kernels that it has rejected.
+    Fault: scalars-of-products.
   }];
 }
 
@@ -136,11 +146,12 @@ def CopyToUsers : TargetPass<"autodiff-copy-to-users", "::mlir::triton::FuncOp">
   let summary = "let each block compute by itself what several blocks use";
   let description = [{
     Triton converts a tile to the layout of a product where the product is. Up
-    to 3.6, its passes may use that conversion for another product, too, in a
+    to 3.7, its passes may use that conversion for another product, too, in a
     block that is not reached from there, and reject what they have made. They
     do so if the tile is computed element by element, or only seen in another
     shape. With a copy in each block, there is nothing to be shared. It is for
     kernels that Triton has rejected.
+    Fault: shared-conversions.
   }];
 }
 
@@ -153,6 +164,7 @@ def AdvanceViews : TargetPass<"autodiff-advance-views", "::mlir::triton::FuncOp"
     where all of this is computed, and reject what it has made. It does not if
     the operand is converted before all other uses. This is for kernels that
     Triton has rejected.
+    Fault: rows-as-tiles.
   }];
 }
 
@@ -162,6 +174,7 @@ def SumUnitAxes : TargetPass<"autodiff-sum-unit-axes", "::mlir::triton::FuncOp">
     A sum over an axis leaves a row in the layout that `tt.expand_dims` takes;
     `tt.reshape` leaves it in a layout of its own, and Triton 3.6 may reject what
     it makes of rows in both. This is for kernels that it has rejected.
+    Fault: unit-axes.
   }];
 }
 
@@ -173,6 +186,7 @@ def HideOperands : TargetPass<"autodiff-hide-operands", "::mlir::triton::FuncOp"
     convert conditions so for float64 products, and rejects what it has made.
     Behind a reduction over one element, the operand itself is converted. This is
     for kernels that Triton has rejected.
+    Fault: unconvertible-conditions.
   }];
 }
 

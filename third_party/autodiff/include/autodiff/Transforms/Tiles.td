@@ -137,6 +137,7 @@ def RenewSums : AutodiffPass<"autodiff-renew-sums", "::mlir::triton::FuncOp"> {
     A loop that sums products is put into a branch that is taken if the loop
     runs. If a loop continues a sum that such a branch yields, it starts from
     that plus a zero that the compiler does not recognise as one.
+    Fault: serialized-products.
   }];
 }
 
