@@ -249,6 +249,7 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "every_triton: looks at what differs between Tritons; see --differing-from"
     )
+    config.addinivalue_line("markers", "cpu: runs on the CPU device alone, in other processes")
     config.addinivalue_line("markers", "schedules: holds under every schedule; see --schedules")
 
     gradients.FORWARD_ONLY = config.getoption("--forward-only")
@@ -274,6 +275,13 @@ def _skip_unavailable(device, request):
             pytest.skip("of the CPU's cases, others run at this commit")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device on this machine")
+
+
+@pytest.fixture(autouse=True)
+def of_the_cpu(request):
+    """Leave out what the CPU device alone does as its cases are."""
+    if request.node.get_closest_marker("cpu"):
+        _skip_unavailable("cpu", request)
 
 
 @pytest.fixture(params=DEVICES)

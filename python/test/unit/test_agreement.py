@@ -10,7 +10,7 @@ import pytest
 import torch
 from gradients import differentiated, relative_error
 
-pytestmark = pytest.mark.every_triton
+pytestmark = [pytest.mark.every_triton, pytest.mark.cpu]
 
 ROOT = Path(__file__).resolve().parents[1]
 # Of values, and of slopes by central differences.

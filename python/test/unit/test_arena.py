@@ -298,6 +298,7 @@ def arena(*arguments, folder):
     ).stdout
 
 
+@pytest.mark.cpu
 def test_a_run_survives_crashes_and_hangs(tmp_path):
     """A case that crashes or hangs is told, the others are judged, and a later run goes on."""
     options = ["--device", "cpu", "--out", str(tmp_path / "out"), "--dtypes", "float32"]
@@ -319,6 +320,7 @@ def test_a_run_survives_crashes_and_hangs(tmp_path):
     assert said.strip() == "all variants are judged"
 
 
+@pytest.mark.cpu
 def test_times_and_the_page(tmp_path):
     options = ["--device", "cpu", "--out", str(tmp_path / "out"), "--dtypes", "float32"]
     only = ["--only", "right,refuses", "--sizes", "small"]

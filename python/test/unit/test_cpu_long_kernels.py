@@ -22,6 +22,8 @@ from cpu_backend import close, on_cpu  # noqa: F401
 from triton.backends.autodiff import differentiable
 from triton.backends.autodiff.library import native
 
+pytestmark = pytest.mark.cpu
+
 # Loops of a function, or calls in it.
 _LONGEST = 128
 # Blocks of a function: four for each of its loops at most.

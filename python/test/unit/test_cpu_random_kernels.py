@@ -13,6 +13,8 @@ import textwrap
 import pytest
 import torch
 
+pytestmark = pytest.mark.cpu
+
 EXPRESSIONS = [
     "{x} + {y}",
     "{x} - {y} * 0.5",

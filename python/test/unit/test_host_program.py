@@ -113,11 +113,12 @@ def test_linear_steps(device):
         kinds.add(step.verb)
         given = filled(), filled()
         given += (added(*given),)
-        for registers in given:
-            step.bind(backward)(registers)
+        run = step.bind(backward)
+        for registers in given if run else ():
+            run(registers)
         for of in ("tensors", "gradients"):
             one, other, both = (getattr(registers, of) for registers in given)
             for key in both if of == "gradients" else range(99):
                 if both[key] is not None:
                     torch.testing.assert_close(both[key], one[key] + other[key])
-    assert kinds == {"lay out", "add up", "convert"}
+    assert kinds == {"lay out", "add up", "convert", "return"}

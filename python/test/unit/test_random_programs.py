@@ -63,6 +63,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("part", PARTS)
 def test_random_programs(worker, part, first):
     """No gradient is wrong and nothing breaks; refusals state a reason."""
@@ -90,6 +91,7 @@ def test_random_programs(worker, part, first):
     holds()
 
 
+@pytest.mark.cpu
 def test_other_ways(worker, first):
     """Exported modules and graphs have the gradients of launches, to the bit."""
     for number in range(WAYS):
@@ -118,6 +120,7 @@ def test_ways_are_compared(device, tmp_path, monkeypatch):
     assert ways.carried_out_otherwise(check).status == "wrong"
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("name", faults.FOUND)
 def test_faults_are_mended(worker, name):
     """What was wrong once is right, or refused where there is nothing to be right about."""
@@ -166,6 +169,7 @@ def test_kinds_can_be_left_out():
         assert without.isdisjoint(write(seeded(number), "kernel", without).features)
 
 
+@pytest.mark.cpu
 def test_wrong_gradients_are_caught(worker, first):
     """A gradient that is off by a thousandth in one input does not pass."""
     programs = [generate(seeded((first, i)), f"kernel_{i}") for i in range(12)]
@@ -381,6 +385,7 @@ def test_scripts_stand_alone(types, tmp_path):
         assert output(text.replace("slope = (", "slope = 1 + (")).count("x1[") == 4
 
 
+@pytest.mark.cpu
 def test_schedules_are_reached(worker, first):
     """Among programs that share what they read, some have backward kernels of their own kind."""
     programs = [generate(seeded((first, i)), f"kernel_{i}") for i in range(100)]

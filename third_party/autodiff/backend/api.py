@@ -225,14 +225,14 @@ class DifferentiableKernel(Differentiable):
         """Launch a kernel under wrappers, which may do anything; returns their result."""
         given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         constants = [tensor for tensor in given if not tensor.requires_grad]
-        nodes = 0
+        differentiated = 0
 
         def take(launch):
-            nonlocal nodes
-            nodes += self._take(launch)
+            nonlocal differentiated
+            differentiated += self._take(launch)
 
         result = nodes.each_launch(self._resolver, take, args, kwargs, grid)
-        if not nodes and torch.is_grad_enabled():
+        if not differentiated and torch.is_grad_enabled():
             name = self._resolver.function.__name__
             wanted = any(tensor.requires_grad and tensor.numel() for tensor in given)
             # A wrapper may return an output that no launch has written.
