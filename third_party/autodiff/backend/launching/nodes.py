@@ -264,11 +264,11 @@ def each_launch(resolver, take, args, kwargs, grid):
     enabled = torch.is_grad_enabled()
     torch._C._set_grad_enabled(False)
     try:
-        launch = resolver.resolve(args, kwargs, grid)
+        compiled = resolver.resolve(args, kwargs, grid)
     finally:
         torch._C._set_grad_enabled(enabled)
-    take(launch)
-    return launch.kernel
+    take(compiled)
+    return compiled.kernel
 
 
 def through_wrappers(resolver, take, call, args, kwargs):
