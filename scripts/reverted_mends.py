@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import functools
 import os
 import re
 import subprocess
@@ -47,6 +48,9 @@ BUILD = "cmake -G Ninja -S . -B build/core && ninja -C build/core triton_autodif
 # The verdict on a mend whose lines have changed since.
 GONE = "does not apply"
 LIBRARY = "build/core/lib/libtriton_autodiff.so"
+# The lines at the head of a difference that name its file, and the names in them.
+_HEADS = re.compile(r"^(?:diff --git|---|\+\+\+) [ab]/.*$", re.MULTILINE)
+_PATHS = re.compile(r"( [ab]/)(\S+)")
 
 
 def git(*arguments, tree=ROOT, **options) -> str:
@@ -56,6 +60,23 @@ def git(*arguments, tree=ROOT, **options) -> str:
         command, cwd=tree, check=True, stdout=subprocess.PIPE, text=True, **options
     )
     return result.stdout
+
+
+@functools.cache
+def moves() -> dict[str, str]:
+    """Return where files are now, by each name that they had before."""
+    listed = git("log", "--no-merges", "-M", "--diff-filter=R", "--name-status", "--format=")
+    found: dict[str, str] = {}
+    for row in listed.splitlines():
+        if row:
+            _, before, after = row.split("\t")
+            found.setdefault(before, found.get(after, after))
+    return found
+
+
+def moved(path: str) -> str:
+    """Return where a file of an older commit is now."""
+    return moves().get(path, path)
 
 
 class Mend:
@@ -83,7 +104,7 @@ class Mend:
 
 def history() -> list[Mend]:
     """Return all commits but merges, the last first."""
-    text = git("log", "--no-merges", "--numstat", "--format=%x00%h%x09%s")
+    text = git("log", "--no-merges", "--no-renames", "--numstat", "--format=%x00%h%x09%s")
     commits = []
     for part in text.split("\0")[1:]:
         head, _, rows = part.partition("\n")
@@ -98,7 +119,7 @@ def companions(mend: Mend, commits) -> list[str]:
     """Return the unit tests' files, those first that were most often changed with its sources."""
     together, alone = collections.Counter(), collections.Counter()
     for other in commits:
-        shared = set(other.sources) & set(mend.sources)
+        shared = set(map(moved, other.sources)) & set(map(moved, mend.sources))
         for path in other.tests:
             if path.startswith(UNIT) and (ROOT / path).exists():
                 together[path] += bool(shared)
@@ -148,6 +169,7 @@ class Judge:
         """Return the verdict on a mend, and what showed it."""
         git("checkout", "-q", "-f", "--detach", git("rev-parse", "HEAD").strip(), tree=TREE)
         diff = git("show", "--format=", "--binary", mend.commit, "--", *mend.sources)
+        diff = _HEADS.sub(lambda head: _PATHS.sub(lambda p: p[1] + moved(p[2]), head[0]), diff)
         command = ["git", "apply", "-R", "--3way"]
         applied = subprocess.run(command, cwd=TREE, input=diff, text=True, capture_output=True)
         if applied.returncode:

@@ -2,19 +2,22 @@
 
 Importing both takes longer than most programs of the documentation run. So one process imports
 them, and each program is a fork of it: with modules, threads and a memory of its own, but for what
-these imports have left there. No program has used a GPU before it.
+these imports have left there. No program has used a GPU before it. What the two read of the
+environment when they are imported is that of the tests.
 
     python -m forked        reads requests, a line of JSON each, and answers with statuses
 """
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import functools
 import json
 import os
 import runpy
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +25,7 @@ import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+_PR_SET_PDEATHSIG = 1
 
 
 class Parent:
@@ -38,16 +42,29 @@ class Parent:
         )
 
     def run(self, request: dict, timeout: float) -> int:
-        """Run a program and return its status; raises `TimeoutExpired`, and ends all of it."""
+        """Run a program and return its status; raises `TimeoutExpired`.
+
+        After any exception, the process and all that it has started are gone.
+        """
+        try:
+            return self._answer(request, timeout)
+        except BaseException:
+            _parent.cache_clear()
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            raise
+
+    def _answer(self, request: dict, timeout: float) -> int:
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             if not selector.select(timeout):
-                os.killpg(self.process.pid, 9)
-                _parent.cache_clear()
                 raise subprocess.TimeoutExpired(request["file"], timeout)
-        return int(self.process.stdout.readline())
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"what forks programs ended while {request['file']} ran")
+        return int(answer)
 
 
 @functools.cache
@@ -56,7 +73,7 @@ def _parent() -> Parent:
 
 
 def run(file, timeout: float = 600.0) -> subprocess.CompletedProcess:
-    """Run a file of Python in this environment; returns its status and what it printed."""
+    """Run a file of Python with this environment; returns its status and what it printed."""
     with tempfile.TemporaryDirectory() as folder:
         printed = [str(Path(folder, name)) for name in ("out", "errors")]
         request = {
@@ -70,8 +87,14 @@ def run(file, timeout: float = 600.0) -> subprocess.CompletedProcess:
     return subprocess.CompletedProcess([str(file)], status, *texts)
 
 
+def _end_with_parent() -> None:
+    """Let this process end when the one that started it does, however it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _become(file, folder, environment, printed) -> None:
-    """Be the program, in a process of its own; never returns."""
+    """Be the program, in a process of its own."""
+    _end_with_parent()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -86,6 +109,7 @@ def _become(file, folder, environment, printed) -> None:
 
 def main() -> None:
     """Fork a program for each request."""
+    _end_with_parent()
     import torch  # noqa: F401
     import triton  # noqa: F401
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from gradients import differentiated, relative_error
 
-pytestmark = [pytest.mark.every_triton, pytest.mark.cpu]
+pytestmark = pytest.mark.every_triton
 
 ROOT = Path(__file__).resolve().parents[1]
 # Of values, and of slopes by central differences.
@@ -78,6 +78,7 @@ def interpreted(on_cpu, tmp_path_factory):
     return cases, torch.load(folder / "results")
 
 
+@pytest.mark.cpu
 @CASES
 def test_interpreter_and_cpu_agree(name, on_cpu, interpreted):
     _, outputs, gradients, _ = on_cpu[name]

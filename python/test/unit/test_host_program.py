@@ -109,16 +109,28 @@ def test_linear_steps(device):
         registers.tensors = [None if a is None else a + b for a, b in pairs]
         return registers
 
-    for step in (step for step in steps if step.linear):
-        kinds.add(step.verb)
-        given = filled(), filled()
+    def check(run, *given) -> None:
         given += (added(*given),)
-        run = step.bind(backward)
-        for registers in given if run else ():
+        for registers in given:
             run(registers)
-        for of in ("tensors", "gradients"):
+        for of in ("tensors", "handed", "gradients"):
             one, other, both = (getattr(registers, of) for registers in given)
-            for key in both if of == "gradients" else range(99):
+            for key in both if of == "gradients" else range(len(both)):
                 if both[key] is not None:
                     torch.testing.assert_close(both[key], one[key] + other[key])
-    assert kinds == {"lay out", "add up", "convert", "return"}
+
+    def random() -> host_steps.Registers:
+        registers = host_steps.Registers([None] * 99, (), {}, None)
+        registers.tensors = [torch.randn(3).double() for _ in range(99)]
+        return registers
+
+    # A step that has nothing to do in a run is bound to nothing.
+    for step in (step for step in steps if step.linear):
+        if run := step.bind(backward):
+            kinds.add(step.verb)
+            check(run, filled(), filled())
+    for step in execution.forward.program:
+        if step.linear and (run := step.bind(execution.forward)):
+            kinds.add(step.verb)
+            check(run, random(), random())
+    assert kinds == {"lay out", "add up", "convert", "save"}

@@ -120,8 +120,13 @@ def test_ways_are_compared(device, tmp_path, monkeypatch):
     assert ways.carried_out_otherwise(check).status == "wrong"
 
 
-@pytest.mark.cpu
-@pytest.mark.parametrize("name", faults.FOUND)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.cpu] if fault.device == "cpu" else [])
+        for name, fault in faults.FOUND.items()
+    ],
+)
 def test_faults_are_mended(worker, name):
     """What was wrong once is right, or refused where there is nothing to be right about."""
     fault = faults.FOUND[name]

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import sys
 from pathlib import Path
 
 import gradients
@@ -52,6 +53,7 @@ def test_pickles_of_before():
     place = ("kernels.objects", "decorated", 0)
     before = (pickling.restore, (1, "0.1.0", "named", place))
     assert objects.decorated.__reduce__() == before
+    assert sys.modules[pickling.restore.__module__] is pickling
     text = pickle.dumps(objects.decorated, protocol=0)
     assert b"ctriton_autodiff.pickling\nrestore\n" in text
     assert pickle.loads(text) is objects.decorated

@@ -64,3 +64,14 @@ def test_sample(mistakes, tmp_path):
     # Each kind has its turn, and another seed another order.
     assert len({name.split(":")[2] for name in names[:3]}) == 3
     assert [m.name for m in mistakes.draw(tmp_path, 100, 8)] != names
+
+
+def test_mistakes_without_effect_are_mistakes(mistakes, monkeypatch):
+    """The list of those that change nothing has no name that none has any more."""
+    runtime_mutation = pytest.importorskip("runtime_mutation")
+    folder = SCRIPTS.parent / "third_party/autodiff/backend"
+    names = set()
+    for path in folder.rglob("*.py"):
+        module = path.relative_to(folder).with_suffix("").as_posix()
+        names |= {mistake.name for mistake in mistakes.of_module(path, module)}
+    assert set(runtime_mutation.EQUIVALENT) <= names

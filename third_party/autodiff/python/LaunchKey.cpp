@@ -1,8 +1,9 @@
 //===- LaunchKey.cpp - What tells launches of one kernel apart ------------===//
 //
 // A key is bytes. It holds more than Triton specializes for, and all that the
-// facts of a plan depend on (checking/facts.py), of arguments that are plain: numbers,
-// strings, and tensors with memory of their own. Other launches have no key.
+// facts of a plan depend on (checking/facts.py), of arguments that are plain:
+// numbers, strings, and tensors with memory of their own. Other launches have
+// no key.
 //
 // Each launch comes here, so this is written against Python's C interface, and
 // tensors are read through PyTorch's table of DLPack functions, which takes a

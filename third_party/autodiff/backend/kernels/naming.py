@@ -163,6 +163,8 @@ def reduce_op(op, *more) -> tuple:
 def _reduced(kind: str, what: str, place: Place | None, *state) -> tuple:
     if place is not None:
         _refuse_session(place.module, what)
+    # Who pickles functions by value if their module is not there, as cloudpickle does, finds it.
+    importlib.import_module(restore.__module__)
     return restore, (FORMAT, __version__, kind, place and tuple(place), *state)
 
 

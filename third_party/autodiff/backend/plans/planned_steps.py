@@ -78,10 +78,8 @@ def require_all(plan) -> None:
         given = found[of] if of == ("launch", "launch") else sorted(found[of])
         require(given == numbers, f"{of[1]!r} to {of[0]} is about {given}, not {numbers}")
     require(launches == [("forward", ())], "the forward launches once")
-    # What it needs comes before it, and what it leaves is handed on behind it.
-    kinds = [kind for kind, _ in plan.steps["forward"]]
-    behind = kinds[kinds.index("launch_forward") + 1 :]
-    before = kinds[: len(kinds) - len(behind) - 1]
-    handing = {"keep", "save"}
-    in_order = {*behind} <= handing and handing.isdisjoint(before)
-    require(in_order, f"the forward launches behind {before}, and before {behind}")
+    # A backward takes what is handed on by its place: arguments, then buffers, each in their order.
+    steps = plan.steps["forward"]
+    behind = [(k, tuple(needed["forward", k])) for k in ("keep", "save") if needed["forward", k]]
+    expected = (("launch_forward", ()), *behind)
+    require(steps[-len(expected) :] == expected, f"the forward ends with {expected}")

@@ -97,7 +97,8 @@ static std::optional<bool> readTriton(std::optional<StringRef> version) {
   auto numbers = readVersion(version.value_or(""));
   if (!numbers)
     return std::nullopt;
-  return numbers >= readVersion(getRightVersion("missing-barriers"));
+  auto right = readVersion(getRightVersion("missing-barriers"));
+  return right && *numbers >= *right;
 }
 
 /// The most lanes that Triton allows a tile.
