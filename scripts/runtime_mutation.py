@@ -38,7 +38,9 @@ PATIENCE, SLACK, CASES = 25, 5, 40
 EQUIVALENT = {
     "driver:CPUDriver.map_python_to_cpp_type:guard lost:0": "Triton asks GPUs' drivers only",
     "printing/explain:_cut:limit shifted:0": "an address may be a character longer",
-    "launching/compiled_autograd:put_into_graph:alias in place of a copy:4": "PyTorch's operators take tuples, too",
+    "launching/compiled_autograd:put_into_graph:alias in place of a copy:4": (
+        "PyTorch's operators take tuples, too"
+    ),
     "graphs/kernels:InlinedLaunch.check:check dropped:0": "what memory decides is unforeseen",
     "graphs/operator:LaunchOperator._gradient:context lost:0": "only with several GPUs",
     "graphs/stubs:_example:operand dropped:0": "all of Dynamo's variables have the method",
@@ -48,7 +50,7 @@ EQUIVALENT = {
     "faults/omitted:_live:first left out:0": "PTX begins with its version, which reads no register",
     "programs/partials:tile_of:stride lost:3": "only GPUs have warps",
     "inspecting/reference:Reference._record:context lost:0": "only with several GPUs",
-    "operators/registered:_own:key part lost:1": "PyTorch's gradients have the types of their tensors",
+    "operators/registered:_own:key part lost:1": "PyTorch's gradients have their tensors' types",
     "launching/nodes:recording_history:guard lost:0": "a short way out",
     "checking/spaces:Space.places:stride lost:2": "fewer places are compared",
     "rules/tracing:_trace:call dropped:1": "TTIR has nothing of a device's own dialects",

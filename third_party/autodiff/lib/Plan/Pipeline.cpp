@@ -1,8 +1,8 @@
 //===- Pipeline.cpp - The passes from a kernel to its derived kernels -----===//
 //
 // The pipeline has three stages. Rearrange: a kernel becomes one that does the
-// same in another launch. Derive: it becomes a plan. Lower: the plan becomes one
-// that Triton compiles, with fewer atomics and less memory traffic.
+// same in another launch. Derive: it becomes a plan. Lower: the plan becomes
+// one that Triton compiles, with fewer atomics and less memory traffic.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Differentiate.h"
