@@ -154,13 +154,13 @@ class DifferentiableKernel(Differentiable):
             return put_into_graph(self, grid, *args, **kwargs)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
-        return self._run(*args, grid=grid, **kwargs)
+        return self._launch_the_long_way(*args, grid=grid, **kwargs)
 
     @functools.partial(outside_of_dynamo, reason=NOT_IN_GRAPHS)
     def _launch_outside(self, grid, /, *args, **kwargs):
         """Launch between two graphs of Dynamo; under other tracers, raise an error."""
         refuse_tracers(self._resolver.function.__name__)
-        return self._run(*args, grid=grid, **kwargs)
+        return self._launch_the_long_way(*args, grid=grid, **kwargs)
 
     def _operator(self, guarded, /, *described) -> tuple[str, tuple[int, ...], str]:
         """Return the name of the operator for launches, and which of its tensors are written.
@@ -181,7 +181,7 @@ class DifferentiableKernel(Differentiable):
 
     _operator._dynamo_marked_constant = True
 
-    def _run(self, *args, grid, **kwargs):
+    def _launch_the_long_way(self, *args, grid, **kwargs):
         resolver = self._resolver
         name = resolver.function.__name__
         wants, device, is_ordinary = nodes.look_over(name, (*args, *kwargs.values()))
@@ -190,9 +190,9 @@ class DifferentiableKernel(Differentiable):
         if device is not None and device != torch.cuda.current_device():
             # Backward kernels run where autograd says, on the device of the tensors.
             with torch.cuda.device(device):
-                return self._run(*args, grid=grid, **kwargs)
+                return self._launch_the_long_way(*args, grid=grid, **kwargs)
         if not resolver.passes_on:
-            return self._run_wrapped(args, kwargs, grid)
+            return self._call_what_wraps(args, kwargs, grid)
         if forward_ad._current_level >= 0:
             given = named_values(resolver.function, args, kwargs)
             refuse_tangents(f"kernel {name!r}", given)
@@ -202,7 +202,7 @@ class DifferentiableKernel(Differentiable):
         key = None if self._known is None else self._known.key(args, kwargs)
         if wants or is_counting():
             resolver.rehearse(args, kwargs, grid)
-            take = functools.partial(self._start, key=key)
+            take = functools.partial(self._plan_and_launch, key=key)
             return nodes.each_launch(resolver, take, args, kwargs, grid)
         try:
             with resolver.lock:
@@ -221,7 +221,7 @@ class DifferentiableKernel(Differentiable):
                 self._known.note(key, kernel)
         return kernel
 
-    def _run_wrapped(self, args, kwargs, grid):
+    def _call_what_wraps(self, args, kwargs, grid):
         """Launch a kernel under wrappers, which may do anything; returns their result."""
         given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         constants = [tensor for tensor in given if not tensor.requires_grad]
@@ -229,7 +229,7 @@ class DifferentiableKernel(Differentiable):
 
         def take(launch):
             nonlocal differentiated
-            differentiated += self._take(launch)
+            differentiated += self._launch_of_wrapper(launch)
 
         result = nodes.each_launch(self._resolver, take, args, kwargs, grid)
         if not differentiated and torch.is_grad_enabled():
@@ -258,23 +258,25 @@ class DifferentiableKernel(Differentiable):
             )
         device = nodes.look_over(name, (*args, *kwargs.values())).device
         with contextlib.nullcontext() if device is None else torch.cuda.device(device):
-            return nodes.through_wrappers(self._resolver, self._take, call, args, kwargs)
+            return nodes.through_wrappers(
+                self._resolver, self._launch_of_wrapper, call, args, kwargs
+            )
 
-    def _start(self, launch, key=None):
+    def _plan_and_launch(self, launch, key=None):
         """Run a launch, as an autograd node if a gradient is wanted; `key` is the launch's."""
         state, execution = nodes.start(launch, self._resolver.options)
         self._keep_for_explain(launch.kernel, execution, launch.function)
         if key is not None:
             self._known.note(key, launch.kernel, launch.grid, state, execution)
 
-    def _take(self, launch) -> bool:
+    def _launch_of_wrapper(self, launch) -> bool:
         """Run a launch that a wrapper makes; returns whether it has gradients."""
         if forward_ad._current_level >= 0:
             given = named_values(launch.function, launch.values, {})
             refuse_tangents(f"kernel {launch.function.__name__!r}", given)
         wants = nodes.look_over(launch.function.__name__, launch.values).wants
         if wants or is_counting():
-            self._start(launch)
+            self._plan_and_launch(launch)
         else:
             nodes.launch_plainly(launch, self._resolver.options)
             self._keep_for_explain(launch.kernel, None, launch.function)
@@ -379,9 +381,9 @@ class Preview(DifferentiableKernel):
 
     def _launch(self, grid, /, *args, **kwargs):
         """Note what a launch would compile."""
-        return nodes.each_launch(self._resolver, self._take, args, kwargs, grid)
+        return nodes.each_launch(self._resolver, self._launch_of_wrapper, args, kwargs, grid)
 
-    def _take(self, launch):
+    def _launch_of_wrapper(self, launch):
         execution = nodes.prepare(launch, self._resolver.options)
         self._keep_for_explain(launch.kernel, execution, launch.function)
         if self._note is not None:

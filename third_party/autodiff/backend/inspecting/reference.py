@@ -76,7 +76,7 @@ def _observed(observer):
 
     def observe(kernel, args, kwargs, grid):
         if threading.get_ident() != mine:
-            return kernel._run(*args, grid=grid, **kwargs)
+            return kernel._launch_the_long_way(*args, grid=grid, **kwargs)
         return observer(kernel, args, kwargs, grid)
 
     DifferentiableKernel.observer = observe

@@ -64,7 +64,18 @@ _left = partial(tuple.__new__, Left)
 class Execution:
     """Forward and backward of one kernel, for launches that share their facts.
 
-    It is `planned` for gradients of these outputs, or (None) of all.
+    It is `planned` for gradients of these outputs, or (None) of all. Arguments are numbers. For
+    y = w · exp(x) with arguments (x, w, y, n), where x and w want a gradient, they are sorted so:
+
+    - `wanted` (0, 1): whose gradients are wanted;
+    - `dirty` (2): outputs that autograd is told to be changed in place; `views` are those that are
+      part of another tensor, whose history is grafted;
+    - `position` {2: 0}: the outputs with a history, and their places among the node's results;
+    - `without_history`: other outputs of floats; `leaves_written`: outputs that want a gradient;
+    - `slots` (0, 1, 2): the inputs of the node; behind them come the bases of those in `based`,
+      for elements around these;
+    - `kept` (0, 1): what the backward reads again as it is; `copied`: of what it reads the contents
+      from before the launch; `reread` both; `opaque`: pointers among these that are no tensors.
     """
 
     def __init__(self, state, wanted, chosen, facts: Facts, planned=None):

@@ -13,8 +13,8 @@ from ..errors import ArgumentError, AutodiffError
 from ..kernels.wrappers import run_of
 from ..rules.user_rules import generation
 from ..storage.addresses import refuse_addresses
+from ..storage.overwritten import checked_saved_tensors
 from ..storage.overwritten import note as note_writes
-from ..storage.overwritten import saved_tensors
 from ..storage.tensors import PLAIN, TENSORS
 from . import compiled_autograd, eager_flops, plain_launches
 from .blame import blame, refuse_null
@@ -33,7 +33,7 @@ _NONE = (None, None, None)
 
 def _backward(ctx, *upstream):
     execution = ctx.execution
-    saved = saved_tensors(ctx)
+    saved = checked_saved_tensors(ctx)
     if not torch.is_grad_enabled():
         return (None, *execution.run_backward(ctx, saved, upstream))
     with torch.no_grad():
@@ -69,7 +69,7 @@ def _node(kind, name: str):
 
 
 @functools.cache
-def _applying(name: str):
+def _apply_of(name: str):
     """Return `apply` of a kernel's nodes without what PyTorch does around it for `torch.func`,
     which is not active when a launch is known.
     """
@@ -220,7 +220,7 @@ def launch_known(record, values, wants, grid, options) -> tuple[bool, object]:
         return False, None
     if of_thread.watch is not None:
         note_wanted()
-    apply = _applying(state.spec.name)
+    apply = _apply_of(state.spec.name)
     execute(apply, execution, record.kernel, grid, values, record.pick(values))
     return True, execution
 

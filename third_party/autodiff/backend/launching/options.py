@@ -101,7 +101,9 @@ class Options(NamedTuple):
         return {name: value for name, value in self.backward or () if name not in REQUESTED}
 
     def atomics(self) -> int:
-        """Return whether gradients may be added atomically, with PyTorch's present settings."""
+        """Return whether gradients may be added atomically, with PyTorch's present settings:
+        ALLOWED, WARNED_OF or FORBIDDEN.
+        """
         if self.deterministic is None:
             return torch.get_deterministic_debug_mode() if _is_deterministic() else ALLOWED
         return FORBIDDEN if self.deterministic else ALLOWED

@@ -97,7 +97,7 @@ def _last(storage, before: int, now: int) -> Write | None:
     return max(found, key=lambda write: write.version, default=None)
 
 
-def saved_tensors(ctx) -> tuple[Tensor, ...]:
+def checked_saved_tensors(ctx) -> tuple[Tensor, ...]:
     """Return what a launch has saved; an error names the argument that was overwritten, and by
     whom.
     """
