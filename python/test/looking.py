@@ -213,7 +213,7 @@ class Observer:
         if self._installed:
             return
         self._installed = True
-        from triton.backends.autodiff.api import DifferentiableKernel
+        from triton.backends.autodiff.surface.kernel import DifferentiableKernel
 
         remember, launches = DifferentiableKernel._keep_for_explain, self._launches
 

@@ -14,7 +14,8 @@ import triton
 import triton.language as tl
 from kernels import normalization
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
-from triton.backends.autodiff.api import DifferentiableKernel, Op
+from triton.backends.autodiff.surface.kernel import DifferentiableKernel
+from triton.backends.autodiff.surface.operation import Op
 
 
 @pytest.fixture(autouse=True)

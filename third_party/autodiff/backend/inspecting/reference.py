@@ -18,7 +18,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-from ..api import DifferentiableKernel
 from ..compiling.executable import Executable
 from ..driver import CPUDriver, host_arch
 from ..errors import AutodiffError
@@ -26,6 +25,7 @@ from ..launching import nodes
 from ..library import native
 from ..plans.plan import Kernel
 from ..storage.memory import snapshot
+from ..surface.kernel import DifferentiableKernel
 
 Tensor = torch.Tensor
 _NARROW = (torch.float16, torch.bfloat16, torch.float32)

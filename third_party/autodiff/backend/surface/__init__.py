@@ -1,0 +1,1 @@
+"""What users hold: differentiable kernels, and operations."""
