@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import multiprocessing
 import os
 import tempfile
 import time
@@ -21,13 +22,17 @@ SECONDS = 480
 def run(worker: Callable, device: str, *args, count: int = COUNT) -> None:
     """Call `worker(device, *args)` in each process; raises what one of them raises.
 
-    None outlives the call, and a test that takes too long fails.
+    None outlives the call, and a test that takes too long fails. They are forks of one process that
+    has imported PyTorch, which takes longer than most of these tests.
     """
     if device == "cuda" and torch.cuda.device_count() < count:
         pytest.skip(f"needs {count} GPUs")
     with tempfile.TemporaryDirectory() as folder:
-        given = worker, device, count, os.path.join(folder, "store"), args
-        context = mp.spawn(_start, given, nprocs=count, join=False)
+        given = worker, device, count, os.path.join(folder, "store"), dict(os.environ), args
+        multiprocessing.set_forkserver_preload(["torch", "triton"])
+        context = mp.start_processes(
+            _start, given, nprocs=count, join=False, start_method="forkserver"
+        )
         end = time.monotonic() + SECONDS
         try:
             while not context.join(timeout=1):
@@ -38,7 +43,8 @@ def run(worker: Callable, device: str, *args, count: int = COUNT) -> None:
                 process.join()
 
 
-def _start(rank, worker, device, count, store, args) -> None:
+def _start(rank, worker, device, count, store, environment, args) -> None:
+    os.environ.update(environment)
     if device == "cuda":
         torch.cuda.set_device(rank)
     elif torch.cuda.is_available():
