@@ -16,9 +16,9 @@ HEADERS = ("include/autodiff/", "include/autodiff-c/", "lib/")
 SPELLINGS = {"autodiff/": "", "autodiff-c/": "CAPI/", "": "Transforms/"}
 
 
-def read_layers():
-    """Return the folders of the table, each with the number of its row."""
-    section = TABLE.read_text().split("\n## Layers\n")[1].split("\n## ")[0]
+def read_rows(section="Layers"):
+    """Return what the first cells of a section's table name, each with the number of its row."""
+    section = TABLE.read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
     rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
     return {name: row for row, names in enumerate(rows) for name in re.findall("`(.+?)`", names)}
 
@@ -48,7 +48,7 @@ def included_paths(source):
 
 
 def main():
-    layers = read_layers()
+    layers = read_rows()
     sources = [f for prefix in HEADERS for f in (SOURCES / prefix).rglob("*.*")]
     wrong = 0
     for source in sorted(f for f in sources if f.suffix in (".h", ".c", ".cpp")):

@@ -9,24 +9,12 @@ a row in docs/runtime.md.
 import ast
 import re
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / "docs/architecture.md"
+from layers import ROOT, TABLE, read_rows
+
 PAGE = ROOT / "docs/runtime.md"
 SOURCES = ROOT / "third_party/autodiff/backend"
 PACKAGE = "__init__"
-
-
-def rows_of(section, text):
-    """Return the first cells of a table in a section of the page."""
-    part = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
-    return [row.split("|")[1] for row in part.splitlines() if row.startswith("| `")]
-
-
-def names_in(cell):
-    """Return what a cell names as code."""
-    return re.findall("`(.+?)`", cell)
 
 
 def room_of(module):
@@ -101,9 +89,7 @@ def leads_back(module, graph):
 
 
 def main():
-    text = TABLE.read_text()
-    rows = {name: n for n, row in enumerate(rows_of("Rooms", text)) for name in names_in(row)}
-    listed = {name for row in rows_of("Late imports", text) for name in names_in(row)}
+    rows, listed = read_rows("Rooms"), read_rows("Late imports").keys()
     files = {p.relative_to(SOURCES).with_suffix("").as_posix(): p for p in SOURCES.rglob("*.py")}
     graph, said, used = {}, [], set()
     for module, path in sorted(files.items()):

@@ -5,7 +5,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import gradients
 import pytest
 import triton_autodiff
 from kernels import objects
@@ -45,10 +44,8 @@ def test_a_change_is_seen(room, tmp_path, monkeypatch):
     assert len(set(hashes)) == len(hashes)
 
 
-def test_pickles_of_before():
+def test_pickles_of_before(needs_gradients):
     """They name `triton_autodiff.pickling.restore`, with these arguments."""
-    if gradients.FORWARD_ONLY:
-        pytest.skip("nothing to see in the forward pass")
     assert pickling.restore.__module__ == "triton_autodiff.pickling"
     place = ("kernels.objects", "decorated", 0)
     before = (pickling.restore, (1, "0.1.0", "named", place))

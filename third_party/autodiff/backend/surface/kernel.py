@@ -325,7 +325,8 @@ class DifferentiableKernel(Differentiable):
         They are those that `backward_source` prints, by name and in the order in which they run:
         for `triton.autotune`, `triton.compile`, or launches of your own (docs/python.md).
         """
-        return exporting()[0](self._plans(args, kwargs))
+        backward_kernels, _ = exporting()
+        return backward_kernels(self._plans(args, kwargs))
 
     def export(self, path, *args, **kwargs) -> Path:
         """Write the last launch, or one with `args` and `grid=`, as a module of its own.
@@ -335,7 +336,8 @@ class DifferentiableKernel(Differentiable):
 
         Raises an `AutodiffError` for what a module cannot do, before anything is written.
         """
-        return exporting()[1](path, self._plans(args, kwargs))
+        _, export = exporting()
+        return export(path, self._plans(args, kwargs))
 
     def explain(self, *args, verbose: bool = False, **kwargs) -> str:
         """Return how each gradient of the last launch is computed, and why.
@@ -413,7 +415,7 @@ class WarmupKernel:
 
 
 def exporting():
-    """Return what makes kernels and modules of plans: few programs ask for that."""
+    """Return the functions that make kernels and modules of plans: few programs ask for these."""
     from ..exporting import export, printed_kernels
 
     return printed_kernels.backward_kernels, export.export

@@ -177,7 +177,8 @@ class Op(Outermost):
 
         See `DifferentiableKernel.backward_kernels`.
         """
-        return exporting()[0](self.preview(args, kwargs))
+        backward_kernels, _ = exporting()
+        return backward_kernels(self.preview(args, kwargs))
 
     def export(self, path, *args, **kwargs) -> Path:
         """Write the operation, as the last call (or one with `args`) was, as a module of its own.
@@ -185,7 +186,8 @@ class Op(Outermost):
         It has a function of the stub's name, and imports torch and triton, not this package. See
         `DifferentiableKernel.export`.
         """
-        return exporting()[1](path, self.preview(args, kwargs), self.stub)
+        _, export = exporting()
+        return export(path, self.preview(args, kwargs), self.stub)
 
     def register(self, name: str, schema: str | None = None, shard=None, example=None):
         """Make it an operator of PyTorch, `torch.ops.NAMESPACE.NAME`, and return that.
