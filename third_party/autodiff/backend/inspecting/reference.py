@@ -200,7 +200,8 @@ class Reference:
         launches = []
 
         def take(launch):
-            state, _ = nodes.start(launch, kernel._resolver.options)
+            state = nodes.state_of(launch, kernel._resolver.options)
+            nodes.start(launch, state)
             rules = state.user_rules()
             if rules:
                 self.user_rules[state.spec.name] = rules

@@ -163,6 +163,8 @@ def _tensors_of(value):
 
 def is_batch(gradient) -> bool:
     """Whether a gradient is a batch of them, by PyTorch's vmap."""
+    if gradient is None:
+        return False
     functorch = torch._C._functorch
     wrapped = functorch.is_functorch_wrapped_tensor(gradient)
     return wrapped or functorch.is_legacy_batchedtensor(gradient)

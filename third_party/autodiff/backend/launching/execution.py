@@ -40,8 +40,8 @@ saves_by_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 class Left(NamedTuple):
     """What a launch leaves to its backward, beside the tensors that autograd saves.
 
-    The `witness` is that of a stub's launch. `inputs` are the tensors whose gradients are wanted,
-    as weak references; `scalars` the launch's arguments, None for pointers, and `opaque` those of
+    The `witness` is that of a stub's launch. `inputs` are tensors that the kernel reads and nothing
+    saves, for second derivatives, and bases of views: weak references with versions; `scalars` the launch's arguments, None for pointers, and `opaque` those of
     pointers that are no tensors; `held` what the spare backward reads; `surrounded` the arguments
     whose whole storage is saved; `layouts` are those of what is saved, none if it is somewhere else
     by now, and `shapes` its shapes.
@@ -61,6 +61,11 @@ class Left(NamedTuple):
 _left = partial(tuple.__new__, Left)
 
 
+def _versioned(tensor) -> tuple:
+    """Return a weak reference to a tensor, and its version; None if it has none."""
+    return ref(tensor), None if tensor.is_inference() else tensor._version
+
+
 class Execution:
     """Forward and backward of one kernel, for launches that share their facts.
 
@@ -75,7 +80,8 @@ class Execution:
     - `slots` (0, 1, 2): the inputs of the node; behind them come the bases of those in `based`,
       for elements around these;
     - `kept` (0, 1): what the backward reads again as it is; `copied`: of what it reads the contents
-      from before the launch; `reread` both; `opaque`: pointers among these that are no tensors.
+      from before the launch; `reread` both; `opaque`: pointers among these that are no tensors;
+      `unsaved`: other inputs.
     """
 
     def __init__(self, state, wanted, chosen, facts: Facts, planned=None):
@@ -125,7 +131,7 @@ class Execution:
         self.pick_slots = picking(self.slots)
         self._pick_kept, self._pick_dirty = picking(self.kept), picking(self.dirty)
         self._pick_opaque = picking(self.opaque)
-        self._pick_read = picking([i for i in self.wanted if i not in self.position])
+        self._pick_unsaved = picking(self.unsaved)
         # Behind the arguments is None.
         self._pick_scalars = picking([count if i in pointers else i for i in range(count)])
 
@@ -231,6 +237,11 @@ class Execution:
         self.kept = tuple(i for i in kept if i not in overwritten)
         self.reread = (*self.kept, *self.copied)
         self.opaque = tuple(i for i in self.backward.pointers if not facts.tensors[i].is_tensor)
+        self.unsaved = tuple(
+            i
+            for i in self.state.spec.pointers
+            if i not in self.kept and i not in outputs and facts.tensors[i].is_tensor
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -331,9 +342,9 @@ class Execution:
         buffers = saved[len(self.reread) :]
         if buffers:
             shapes = [*shapes, *(buffer.shape for buffer in buffers)]
-        inputs = [*map(ref, self._pick_read(leaves))]
+        inputs = [*map(_versioned, self._pick_unsaved(leaves))]
         for i in self.based:
-            inputs.append(ref(leaves[i]._base))
+            inputs.append(_versioned(leaves[i]._base))
         ctx.execution = self
         ctx.left = _left(
             (

@@ -7,6 +7,7 @@ import functools
 from typing import NamedTuple
 
 import torch
+from torch.autograd import forward_ad
 
 from ..compiling.device_launch import launch
 from ..errors import ArgumentError, AutodiffError
@@ -17,10 +18,18 @@ from ..storage.overwritten import checked_saved_tensors
 from ..storage.overwritten import note as note_writes
 from ..storage.tensors import PLAIN, TENSORS
 from . import compiled_autograd, eager_flops, plain_launches
-from .blame import blame, refuse_null
+from .batches import (
+    for_each_example,
+    for_each_gradient,
+    is_batching,
+    is_looping,
+    refuse_shared,
+)
+from .blame import blame, is_batch, refuse_null
 from .execution import saves_by_hooks
 from .grafts import Graft, graft
 from .once import refuse_second
+from .second_order import Lost, differentiable_again
 from .state import KernelState
 from .stub_results import note_wanted, note_without_history, of_thread
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
@@ -33,14 +42,38 @@ _NONE = (None, None, None)
 
 def _backward(ctx, *upstream):
     execution = ctx.execution
+    if any(map(is_batch, upstream)):
+        loop = for_each_example if is_batching(upstream) else for_each_gradient
+        return loop(functools.partial(_backward, ctx), upstream)
     saved = checked_saved_tensors(ctx)
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled() and forward_ad._current_level < 0:
         return (None, *execution.run_backward(ctx, saved, upstream))
-    with torch.no_grad():
+    with torch.no_grad(), forward_ad._set_fwd_grad_enabled(False):
         gradients = execution.run_backward(ctx, saved, upstream)
+    return (None, *_again(ctx, saved, upstream, gradients))
+
+
+def _again(ctx, saved, upstream, gradients) -> tuple:
+    """Return the gradients of a launch so that they can be differentiated, or that to do so is an
+    error.
+    """
+    execution, count = ctx.execution, len(ctx.execution.slots)
+    of = {i: g for i, g in zip(execution.slots, gradients, strict=False) if g is not None}
+    given = {j: upstream[place] for j, place in execution.position.items()}
+    given = {j: u for j, u in given.items() if u is not None}
     name = f"kernel {execution.state.spec.name!r}"
-    inputs = [reference() for reference in ctx.left.inputs]
-    return (None, *refuse_second(name, ctx, upstream, inputs, gradients))
+    reason = None
+    try:
+        if any(g is not None for g in gradients[count:]):
+            raise Lost("the gradient of elements around a view has no second derivative")
+        if not of:
+            return gradients
+        found = differentiable_again(start, ctx, saved, given, of)
+        return tuple(found.get(i) for i in execution.slots) + gradients[count:]
+    except Lost as lost:
+        reason = str(lost)
+    inputs = [t for t in (*saved, *(reference() for reference, _ in ctx.left.inputs))]
+    return tuple(refuse_second(name, reason, ctx, upstream, inputs, gradients))
 
 
 class _LaunchNode(torch.autograd.Function):
@@ -148,34 +181,39 @@ def recording_history():
             torch._C._dispatch_tls_set_dispatch_key_excluded(key, True)
 
 
-def start(resolved, options):
+def state_of(resolved, options) -> KernelState:
+    """Return the state of a launch's compiled kernel."""
+    found = KernelState.existing(resolved.kernel, options)
+    return found or KernelState.of(resolved.kernel, resolved.function, options)
+
+
+def start(resolved, state):
     """Run a resolved launch, as an autograd node if a gradient is wanted.
 
-    Returns the state of the compiled kernel and the execution; None for a plain launch.
+    Returns the execution; None for a plain launch.
     """
     kernel, grid = resolved.kernel, resolved.grid
-    state = KernelState.existing(kernel, options) or KernelState.of(
-        kernel, resolved.function, options
-    )
     leaves = state.spec.flatten(resolved.values)
     if eager_flops.is_counting():
         eager_flops.count_launch(state, grid, leaves)
+    if is_looping():
+        refuse_shared(state.spec.name, state.spec.names, state.plain.outputs, leaves)
     wanted = _wanted(state, leaves)
     execution = None
     if wanted and torch.is_grad_enabled():
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
-        launch_plainly(resolved, options)
+        launch_plainly(resolved, state.options)
         refuse_addresses(kernel, resolved.function, leaves)
         name, names = state.spec.name, state.spec.names
         note_writes([(j, (name, names[j], None)) for j in state.outputs or ()], leaves)
-        return state, None
+        return None
     for j in execution.leaves_written:
         _refuse_leaf(state, j, leaves[j])
     plain_launches.watch()
     apply = _node(_LaunchNode, state.spec.name).apply
     execute(apply, execution, kernel, grid, resolved.values, leaves)
-    return state, execution
+    return execution
 
 
 def execute(apply, execution, kernel, grid, values, leaves) -> None:

@@ -12,20 +12,23 @@ import torch
 from ..errors import AutodiffError
 
 
+# Why the gradient of an operator in a graph is not differentiated again.
+IN_GRAPHS = "the backwards of operators in graphs have no second derivative"
+
+
 class _Once(torch.autograd.Function):
     """The identity on its first input; to differentiate it is an error."""
 
     @staticmethod
-    def forward(ctx, name, gradient, *anchors):
-        ctx.name = name
+    def forward(ctx, name, reason, gradient, *anchors):
+        ctx.name, ctx.reason = name, reason
         return gradient.view_as(gradient)
 
     @staticmethod
     def backward(ctx, _):
         raise AutodiffError(
-            f"the gradient of {ctx.name} cannot be differentiated again: generated "
-            "backward kernels have no second derivative. If it need not be, take this gradient "
-            "without create_graph=True, or detach() it"
+            f"the gradient of {ctx.name} cannot be differentiated again: {ctx.reason}. If it need "
+            "not be, take this gradient without create_graph=True, or detach() it"
         )
 
 
@@ -43,12 +46,13 @@ def _leaves_behind(node):
                 stack.append(following)
 
 
-def refuse_second(name, node, upstream, inputs, gradients) -> list:
-    """Return `gradients`, the results of a `node`, so that to differentiate them is an error.
+def refuse_second(name, reason, node, upstream, inputs, gradients) -> list:
+    """Return `gradients`, the results of a `node`, so that to differentiate them is an error, for
+    a `reason`.
 
     They depend on `upstream` and on `inputs`, as far as these are known, and through `node` on
     leaves.
     """
     anchors = [t for t in (*upstream, *inputs) if t is not None and t.requires_grad]
     anchors += _leaves_behind(node)
-    return [g if g is None else _Once.apply(name, g.detach(), *anchors) for g in gradients]
+    return [g if g is None else _Once.apply(name, reason, g.detach(), *anchors) for g in gradients]

@@ -45,6 +45,7 @@ class Specialization:
 
     def __init__(self, kernel, function):
         self.kernel = kernel
+        self.function = function
         self.name = function.__name__
         self.target = kernel.metadata.target
         self.options = inherited_options(kernel.metadata)

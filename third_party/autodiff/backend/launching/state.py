@@ -6,18 +6,21 @@ for each set of options that the kernel is used with.
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import NamedTuple
 
 import torch
 
 from ..checking import bounds
+from ..checking.accesses import Accesses
 from ..checking.facts import FactExtractor, Facts
 from ..compiling.executable_plan import ExecutablePlan
 from ..errors import AutodiffError, PlanError
 from ..faults.short_products import warn_of_miscomputed
 from ..plans import determinism
 from ..plans.cache import plan_for
+from ..plans.plan import Plan
 from ..plans.rearranged_launch import RearrangedLaunch
 from ..plans.target import described
 from ..rules.user_rules import find_rules, generation, require_globals, rules_for
@@ -26,6 +29,7 @@ from .execution import Execution, saves_by_hooks
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialization import Specialization
 from .tapes import default_limit
+from .with_tangents import WithTangents
 
 _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
@@ -50,9 +54,9 @@ class ChosenPlan(NamedTuple):
 class KernelState:
     """Plans and executions of one compiled kernel."""
 
-    def __init__(self, kernel, function, options: Options, atomics: int):
-        self.spec = Specialization(kernel, function)
-        self._options = options
+    def __init__(self, spec: Specialization, options: Options, atomics: int):
+        self.spec = spec
+        self.options = options
         self.atomics = atomics
         self.pointer_set = frozenset(self.spec.pointers)
         self.outputs: tuple[int, ...] | None = None
@@ -72,6 +76,8 @@ class KernelState:
         # gradient was wanted.
         self.latest: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.came: dict[tuple[int, ...], frozenset[int]] = {}
+        # The states of kernels that compute tangents of some arguments, too.
+        self._with_tangents: dict[frozenset[int], KernelState] = {}
 
     @classmethod
     def of(cls, kernel, function, options=DEFAULT) -> KernelState:
@@ -79,7 +85,7 @@ class KernelState:
         state = cls.existing(kernel, options)
         if state is None:
             atomics = options.atomics()
-            state = cls(kernel, function, options, atomics)
+            state = cls(Specialization(kernel, function), options, atomics)
             if not hasattr(kernel, _ATTRIBUTE):
                 setattr(kernel, _ATTRIBUTE, {})
             getattr(kernel, _ATTRIBUTE)[options, atomics] = state
@@ -105,7 +111,7 @@ class KernelState:
     def first_request(self, wanted, facts: Facts | None = None, **more) -> PlanRequest:
         """Return the first request, for what the user wants and, if it is given, the launch."""
         described = {} if facts is None else facts.descriptors._asdict()
-        return PlanRequest(wanted, **{**self._options.requested, **described, **more})
+        return PlanRequest(wanted, **{**self.options.requested, **described, **more})
 
     def executable_plan(self, request: PlanRequest) -> ExecutablePlan:
         """Return the plan for a request, with its executables."""
@@ -120,24 +126,48 @@ class KernelState:
                     f"kernel {spec.name!r} has {len(spec.types)} run-time arguments, its plan "
                     f"{len(plan.arguments)}"
                 )
-            executable_plan = ExecutablePlan(plan, spec.target, spec.options, self._options.launch)
+            executable_plan = ExecutablePlan(plan, spec.target, spec.options, self.options.launch)
             self._executable_plans[request] = executable_plan
             self.outputs = plan.outputs
         return executable_plan
 
+    @functools.cached_property
+    def plain(self) -> Plan:
+        """A plan, for what all plans say of the kernel itself."""
+        return self.executable_plan(self.first_request(None)).plan
+
+    @functools.cached_property
+    def accesses(self) -> Accesses:
+        """Which elements launches touch."""
+        return Accesses(self.plain.accesses)
+
+    def is_stored(self, argument: int) -> bool:
+        """Whether the kernel stores to an argument."""
+        return self.plain.arguments[argument].stored
+
+    def with_tangents(self, arguments: frozenset[int]) -> KernelState:
+        """Return the state of the kernel that computes tangents, too, from those of arguments."""
+        state = self._with_tangents.get(arguments)
+        if state is None:
+            with self.lock:
+                spec = WithTangents(self.spec, arguments, self._rules, self.options.launch)
+                state = KernelState(spec, self.options, self.atomics)
+                self._with_tangents[arguments] = state
+        return state
+
     @property
     def tunes(self) -> bool:
         """Whether options of backwards are measured; not with bounds checks."""
-        return self._options.tunes and not self.checks_bounds
+        return self.options.tunes and not self.checks_bounds
 
     @property
     def forward_configs(self) -> tuple[tuple[int, int], ...]:
         """The stages and warps in the forward's configurations."""
-        return self._options.forward_configs
+        return self.options.forward_configs
 
     def tape_limit(self, device) -> int:
         """Return how many bytes the tapes of one backward may take."""
-        limit = self._options.tape_limit
+        limit = self.options.tape_limit
         return default_limit(device) if limit is None else limit
 
     def choose(self, request: PlanRequest, facts: Facts) -> ChosenPlan:

@@ -10,7 +10,7 @@ from torch._guards import detect_fake_mode
 
 from ..launching.blame import is_batch, refuse_batch
 from ..launching.compiled_autograd import layouts_of
-from ..launching.once import refuse_second
+from ..launching.once import IN_GRAPHS, refuse_second
 from ..launching.tracers import is_traced, outside_of_dynamo
 from ..storage.tensors import flattened, rebuilt, tensors_in
 
@@ -133,7 +133,7 @@ def _backward(ctx, *upstream):
         return (None, *_gradients(ctx, *upstream))
     with torch.no_grad():
         found = _gradients(ctx, *upstream)
-    return (None, *refuse_second(name, ctx, upstream, (), found))
+    return (None, *refuse_second(name, IN_GRAPHS, ctx, upstream, (), found))
 
 
 def _recorded_backward(ctx, *upstream):

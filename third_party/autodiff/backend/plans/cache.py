@@ -9,6 +9,7 @@ import os
 import threading
 import traceback
 from dataclasses import replace
+from typing import NamedTuple
 
 import triton
 from triton import knobs
@@ -120,47 +121,86 @@ def read_text(manager, filename: str) -> str | None:
         return None
 
 
-def _read(manager, filename: str) -> Plan | None:
-    """Return the plan in a cache file, None if there is none or it is damaged."""
+def _read(manager, filename: str, read_answer):
+    """Return what is in a cache file, None if there is none or it is damaged."""
     text = read_text(manager, filename)
     try:
-        return None if text is None else load(text)
+        return None if text is None else read_answer(text)
     except PlanError:
         return None
+
+
+class Pushed(NamedTuple):
+    """A kernel that computes tangents beside its values: its name and TTIR.
+
+    Its last arguments are the tangents of the arguments `tangents`, in their order.
+    """
+
+    name: str
+    ttir: str
+    tangents: tuple[int, ...]
+
+
+def _pushed(answer: str) -> Pushed:
+    """Read the compiler's answer to a request for tangents."""
+    try:
+        found = json.loads(answer)
+        return Pushed(found["name"], found["ttir"], tuple(found["tangents"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlanError(f"no kernel with tangents: {error!r}") from error
 
 
 def plan_for(ttir: str, request: dict, name: str) -> Plan:
     """Return the plan for `request` and a kernel, from the cache or the compiler."""
     recording.note(ttir, request, name)
     text = json.dumps(request, sort_keys=True)
-    memory_key = (ttir, text)
-    plan = _plans.get(memory_key)
+    plan = _plans.get((ttir, text))
     if plan is not None:
         return plan
+    try:
+        plan, answer, key = _answered(ttir, text, name, "plan", load)
+    except AutodiffError as error:
+        if not request.get("deterministic"):
+            raise
+        raise type(error)(str(error).rstrip() + refusal((ttir, text, name))) from None
+    if answer is not None and knobs.compilation.dump_ir:
+        _dump(plan, answer, key)
+    plan = _plans[ttir, text] = replace(plan, asked=(ttir, text, name))
+    return plan
+
+
+def kernel_with_tangents(ttir: str, request: dict, name: str) -> Pushed:
+    """Return a kernel that computes tangents, too, from the cache or the compiler.
+
+    `request` says of which arguments: `tangents` (docs/plan.md).
+    """
+    return _answered(ttir, json.dumps(request, sort_keys=True), name, "jvp", _pushed)[0]
+
+
+def _answered(ttir: str, text: str, name: str, kind: str, read_answer):
+    """Return what `read_answer` makes of the compiler's answer, the answer if it is new, and its
+    key in the cache.
+    """
     library = native()
     parts = (str(VERSION), library.version(), text, ttir)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     manager = manager_for(key)
-    filename = f"{name[:150]}.plan.json"
-    plan = _read(manager, filename)
-    if plan is None:
-        try:
-            with work(f"differentiating kernel {name!r}"):
-                answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
-        except AutodiffError as error:
-            message = f"cannot differentiate kernel {name!r}: {error}"
-            if request.get("deterministic"):
-                message = message.rstrip() + refusal((ttir, text, name))
-            # Errors have a location in the user's file, except for text that cannot be parsed.
-            if str(error).startswith("<ttir of"):
-                message += _UNREADABLE.format(triton.__version__, knobs.cache.dir)
-            raise type(error)(message) from None
-        plan = load(answer)
-        put(manager, answer, filename)
-        if knobs.compilation.dump_ir:
-            _dump(plan, answer, key)
-    plan = _plans[memory_key] = replace(plan, asked=(ttir, text, name))
-    return plan
+    filename = f"{name[:150]}.{kind}.json"
+    found = _read(manager, filename, read_answer)
+    if found is not None:
+        return found, None, key
+    try:
+        with work(f"differentiating kernel {name!r}"):
+            answer = library.differentiate(ttir, text, file_name=f"<ttir of {name}>")
+    except AutodiffError as error:
+        message = f"cannot differentiate kernel {name!r}: {error}"
+        # Errors have a location in the user's file, except for text that cannot be parsed.
+        if str(error).startswith("<ttir of"):
+            message += _UNREADABLE.format(triton.__version__, knobs.cache.dir)
+        raise type(error)(message) from None
+    found = read_answer(answer)
+    put(manager, answer, filename)
+    return found, answer, key
 
 
 def put(manager, data: str | bytes, filename: str) -> str:

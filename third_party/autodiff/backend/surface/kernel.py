@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad
 from torch.utils._pytree import tree_leaves
 
 from ..errors import ArgumentError, AutodiffError, KernelTypeError
@@ -18,8 +17,9 @@ from ..graphs.launch import put_into_graph
 from ..kernels import naming
 from ..kernels.effects import refuse_idle
 from ..kernels.wrappers import Differentiable, is_kernel
-from ..launching import nodes, stub_results
-from ..launching.blame import blame, named_values, refuse_null, refuse_tangents
+from ..launching import forward_mode, func_transforms, nodes, stub_results
+from ..launching.batches import is_looping
+from ..launching.blame import blame, refuse_null
 from ..launching.eager_flops import is_counting
 from ..launching.known import Known
 from ..launching.options import DEFAULT
@@ -167,6 +167,8 @@ class DifferentiableKernel(Differentiable):
     def _launch_the_long_way(self, *args, grid, **kwargs):
         resolver = self._resolver
         name = resolver.function.__name__
+        if any(map(func_transforms.is_wrapped, (*args, *kwargs.values()))):
+            return func_transforms.launch(resolver, args, kwargs, grid, self._keep_for_explain)
         wants, device, is_ordinary = nodes.look_over(name, (*args, *kwargs.values()))
         if wants:
             stub_results.note_wanted()
@@ -176,14 +178,13 @@ class DifferentiableKernel(Differentiable):
                 return self._launch_the_long_way(*args, grid=grid, **kwargs)
         if not resolver.passes_on:
             return self._call_what_wraps(args, kwargs, grid)
-        if forward_ad._current_level >= 0:
-            given = named_values(resolver.function, args, kwargs)
-            refuse_tangents(f"kernel {name!r}", given)
+        # What is more than to launch: tangents, or to look what is written.
+        pushes = forward_mode.has_tangents((*args, *kwargs.values())) or is_looping()
         # An autotuner launches the kernel before we do.
         if not is_ordinary and (resolver.wrapped or not wants):
             refuse_null(resolver.function, args, kwargs)
         key = None if self._known is None else self._known.key(args, kwargs)
-        if wants or is_counting():
+        if wants or pushes or is_counting():
             resolver.rehearse(args, kwargs, grid)
             take = functools.partial(self._plan_and_launch, key=key)
             return nodes.each_launch(resolver, take, args, kwargs, grid)
@@ -247,18 +248,18 @@ class DifferentiableKernel(Differentiable):
 
     def _plan_and_launch(self, launch, key=None):
         """Run a launch, as an autograd node if a gradient is wanted; `key` is the launch's."""
-        state, execution = nodes.start(launch, self._resolver.options)
+        state = nodes.state_of(launch, self._resolver.options)
+        execution = forward_mode.start(launch, state)
         self._keep_for_explain(launch.kernel, execution, launch.function)
-        if key is not None:
+        # A record is for launches without tangents.
+        if key is not None and (execution is None or execution.state is state):
             self._known.note(key, launch.kernel, launch.grid, state, execution)
 
     def _launch_of_wrapper(self, launch) -> bool:
         """Run a launch that a wrapper makes; returns whether it has gradients."""
-        if forward_ad._current_level >= 0:
-            given = named_values(launch.function, launch.values, {})
-            refuse_tangents(f"kernel {launch.function.__name__!r}", given)
+        pushes = forward_mode.has_tangents(launch.values) or is_looping()
         wants = nodes.look_over(launch.function.__name__, launch.values).wants
-        if wants or is_counting():
+        if wants or pushes or is_counting():
             self._plan_and_launch(launch)
         else:
             nodes.launch_plainly(launch, self._resolver.options)

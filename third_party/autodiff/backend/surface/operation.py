@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from ..errors import ArgumentError, AutodiffError, KernelTypeError
 from ..graphs import stubs as graph_stubs
@@ -17,6 +18,7 @@ from ..kernels import naming
 from ..kernels.order import Outermost
 from ..kernels.stubs import name_after
 from ..launching import nodes, plain_launches, stub_results
+from ..launching.batches import for_each_example, is_batching
 from ..launching.options import DEFAULT
 from ..launching.tracers import outside_of_dynamo
 from ..printing.explain import backward_text, report
@@ -101,6 +103,8 @@ class Op(Outermost):
     @functools.partial(outside_of_dynamo, instead=_traced)
     def __call__(self, *args, **kwargs) -> Any:
         """Run the stub under autograd and return its result."""
+        if is_batching(tree_leaves((args, kwargs))):
+            return for_each_example(self, args, kwargs)
         if self._post_process is not None:
             args = self._through_post_process(args)
         self.kernel._launches.clear()

@@ -63,6 +63,7 @@ inline void registerAllPasses() {
     registerAutodiffTargetPasses();
     registerAutodiffSourcePasses();
     registerPipelines();
+    registerForwardPipeline();
     registerFunctionPipeline();
     cpu::registerPasses();
   });

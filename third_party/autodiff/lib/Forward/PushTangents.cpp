@@ -3,6 +3,7 @@
 
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Transforms/Needs.h"
@@ -23,6 +24,32 @@ struct PushTangents : autodiff::impl::PushTangentsBase<PushTangents> {
 };
 } // namespace
 
+/// Adds to `wanted` the arguments between which the kernel chooses a pointer,
+/// if one of them has tangents: an access through that pointer has tangents for
+/// all of them.
+static void addAlternatives(triton::FuncOp kernel, const ArgumentSet &outputs,
+                            ArgumentSet &wanted) {
+  SmallVector<SmallVector<BlockArgument>> choices;
+  kernel.walk([&](Operation *op) {
+    for (Value pointer : op->getResults())
+      if (isPointer(pointer.getType()))
+        if (auto bases = getBaseArguments(pointer); bases.size() > 1)
+          choices.push_back(bases);
+  });
+  auto hasTangents = [&](BlockArgument base) {
+    return wanted.contains(base.getArgNumber()) ||
+           outputs.contains(base.getArgNumber());
+  };
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (ArrayRef<BlockArgument> bases : choices)
+      if (llvm::any_of(bases, hasTangents))
+        for (BlockArgument base : bases)
+          changes |=
+              !hasTangents(base) && wanted.insert(base.getArgNumber()).second;
+  }
+}
+
 void PushTangents::runOnOperation() {
   if (failed(checkNeeds(getArgument(), getOperation(),
                         {Need::Kernel, Need::OneBlock})))
@@ -33,8 +60,10 @@ void PushTangents::runOnOperation() {
     primal.emitError("has its tangents already, in '") << name << "'";
     return signalPassFailure();
   }
-  Activity activity(primal, findWanted(primal, allWanted, wanted),
-                    findWithCotangents(primal, allOutputs, outputs));
+  ArgumentSet varied = findWanted(primal, allWanted, wanted);
+  ArgumentSet stored = findWithCotangents(primal, allOutputs, outputs);
+  addAlternatives(primal, stored, varied);
+  Activity activity(primal, varied, stored);
   if (failed(activity.check()))
     return signalPassFailure();
 
@@ -49,15 +78,18 @@ void PushTangents::runOnOperation() {
     unsigned number = argument.getArgNumber();
     if (!activity.hasShadow(number))
       continue;
-    auto attributes = builder.getDictionaryAttr(
-        builder.getNamedAttr(kTangentAttr, builder.getI32IntegerAttr(number)));
+    // Tangents are aligned as their primals are.
+    NamedAttrList attributes(primal.getArgAttrDict(number)
+                                 ? primal.getArgAttrDict(number)
+                                 : builder.getDictionaryAttr({}));
+    attributes.set(kTangentAttr, builder.getI32IntegerAttr(number));
     unsigned last = kernel.getNumArguments();
-    (void)kernel.insertArgument(last, argument.getType(), attributes,
+    (void)kernel.insertArgument(last, argument.getType(),
+                                attributes.getDictionary(&getContext()),
                                 argument.getLoc());
     tangents.set(argument, kernel.getArgument(last));
   }
   if (failed(tangents.push(primal.getBody().front())))
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
-  dropMarkers(kernel);
 }

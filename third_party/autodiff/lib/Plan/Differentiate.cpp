@@ -85,11 +85,13 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
                                                  request->target->name));
   if (request->anyOrder)
     module->setAttr(kAnyOrderAttr, UnitAttr::get(module.getContext()));
-  if (failed(buildDifferentiatePipeline(pm, *request)))
+  if (request->tangents)
+    buildForwardPipeline(pm, *request->tangents);
+  else if (failed(buildDifferentiatePipeline(pm, *request)))
     return failure();
   if (request->explain)
     return RemarkLog(module.getContext()).follow([&] { (void)pm.run(module); });
   if (failed(pm.run(module)) || failed(verify(module)))
     return failure();
-  return printPlan(module);
+  return request->tangents ? printForward(module) : printPlan(module);
 }

@@ -32,8 +32,7 @@ std::string mlir::autodiff::spellType(Type type) {
   return text;
 }
 
-/// The text of `kernel` alone in a module, without our attributes.
-static std::string printKernel(triton::FuncOp kernel) {
+std::string mlir::autodiff::printKernel(triton::FuncOp kernel) {
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(kernel->getParentOp()->getLoc());
   auto copy = cast<triton::FuncOp>(kernel->clone());

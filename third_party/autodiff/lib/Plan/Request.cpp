@@ -146,6 +146,17 @@ static SmallVector<unsigned> Request::*findIndices(StringRef key) {
       .Default(nullptr);
 }
 
+/// The field that a key sets to a list of arguments, or leaves without one;
+/// null for other keys.
+static std::optional<SmallVector<unsigned>> Request::*findSome(StringRef key) {
+  return llvm::StringSwitch<std::optional<SmallVector<unsigned>> Request::*>(
+             key)
+      .Case("wanted", &Request::wanted)
+      .Case("cotangents", &Request::cotangents)
+      .Case("tangents", &Request::tangents)
+      .Default(nullptr);
+}
+
 FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
@@ -158,10 +169,9 @@ FailureOr<Request> Request::parse(llvm::StringRef json, Location loc) {
   Request request;
   for (const auto &[key, entry] : *object) {
     bool valid = true;
-    if (key == "wanted" || key == "cotangents") {
-      auto &field = key == "wanted" ? request.wanted : request.cotangents;
+    if (std::optional<SmallVector<unsigned>> Request::*some = findSome(key)) {
       if (!entry.getAsNull())
-        valid = readIndices(entry, field.emplace());
+        valid = readIndices(entry, (request.*some).emplace());
     } else if (SmallVector<unsigned> Request::*indices = findIndices(key)) {
       valid = readIndices(entry, request.*indices);
     } else if (key == "known" || key == "same") {

@@ -16,8 +16,9 @@ def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
     pushes tangents of the wanted arguments forward to what it stores. Behind
     the kernel's arguments it has a pointer to tangents, addressed like the
     argument, for each argument that is wanted, is an output, or is stored to
-    and loaded from again with a derivative. `autodiff.tangent` is that
-    argument's number.
+    and loaded from again with a derivative. Where the kernel chooses a pointer
+    among several arguments, all have tangents if one has. `autodiff.tangent` is
+    that argument's number.
   }];
   let options = [
     ListOption<"wanted", "wanted", "unsigned",
@@ -29,6 +30,18 @@ def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
     Option<"allOutputs", "all-outputs", "bool", "true",
            "take every float argument that is stored to instead">
   ];
+}
+
+def WriteMarkers : Pass<"autodiff-write-markers", "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mlir::triton::TritonDialect"];
+  let summary = "say in Triton's own operations what must not be differentiated";
+  let description = [{
+    A kernel that has tangents is differentiated again for second derivatives.
+    `autodiff.stop_gradient` stops these, too: it becomes inline assembly that
+    is just a comment, as Triton's tracer leaves it. So does `autodiff.once` in
+    place of a function with a derivative of its own, through which no tangent
+    goes.
+  }];
 }
 
 #endif // AUTODIFF_FORWARD_PASSES_TD

@@ -21,8 +21,20 @@ void registerPipelines();
 /// The same for functions that kernels call.
 void registerFunctionPipeline();
 
+/// Adds the passes that make, of a kernel, one that also computes tangents of
+/// what it stores, from those of the arguments `tangents`.
+void buildForwardPipeline(OpPassManager &pm, ArrayRef<unsigned> tangents);
+
+/// Registers these passes as a named pipeline.
+void registerForwardPipeline();
+
+/// The kernel with tangents as JSON: its text, and the arguments that its last
+/// arguments are tangents of.
+std::string printForward(ModuleOp module);
+
 /// Differentiates the kernel of `module`; the request and the resulting plan
-/// are JSON. Errors are emitted as diagnostics with the user's locations.
+/// are JSON; so is a kernel with tangents, if the request asks for that. Errors
+/// are emitted as diagnostics with the user's locations.
 FailureOr<std::string> differentiate(ModuleOp module,
                                      llvm::StringRef requestJson);
 

@@ -40,6 +40,9 @@ struct Request {
   /// Arguments whose stored content has an upstream gradient; all float
   /// pointers if absent.
   std::optional<SmallVector<unsigned>> cotangents;
+  /// Derive no plan but a kernel that computes tangents, from those of these
+  /// arguments.
+  std::optional<SmallVector<unsigned>> tangents;
   /// Arguments for which a check failed: their gradients are added atomically.
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.
@@ -102,6 +105,9 @@ struct Request {
 
 /// Triton's spelling of a type in a plan: "f16", "i32", "ptr<f16>".
 std::string spellType(Type type);
+
+/// The text of `kernel` alone in a module, without our attributes.
+std::string printKernel(triton::FuncOp kernel);
 
 /// The plan that the derived kernels of `module` make up.
 std::string printPlan(ModuleOp module);

@@ -1,0 +1,193 @@
+"""Batches of `vmap`: a loop over examples, each of which runs as it would by itself."""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+from torch._functorch.vmap import unwrap_batched, wrap_batched
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+
+from ..errors import ArgumentError
+
+Tensor = torch.Tensor
+_functorch = torch._C._functorch
+# The most vmaps of the older kind around each other.
+_MOST_LEVELS = 64
+
+
+def is_batching(values) -> bool:
+    """Whether the innermost transform is a vmap, and has a batch among some values."""
+    if not _functorch.peek_interpreter_stack():
+        return False
+    interpreter = retrieve_current_functorch_interpreter()
+    if interpreter.key() != _functorch.TransformType.Vmap:
+        return False
+    _, dims = unwrap_batched(tuple(values), interpreter.level())
+    return any(dim is not None for dim in tree_leaves(dims))
+
+
+def for_each_example(function, args, kwargs=None):
+    """Call a function for each example of the innermost vmap, and return the batch of its results.
+
+    The function sees each example as `x.select(dim, n)`.
+    """
+    interpreter = retrieve_current_functorch_interpreter()
+    level, size = interpreter.level(), interpreter.batch_size()
+    leaves, structure = tree_flatten((args, kwargs or {}))
+    held, dims = unwrap_batched(tuple(leaves), level)
+    results = []
+    with interpreter.lower(), _Draws(interpreter.randomness()) as draws, _Made(held, dims):
+        for n in range(size):
+            draws.begin()
+            example = [x if dim is None else x.select(dim, n) for x, dim in zip(held, dims)]
+            own_args, own_kwargs = tree_unflatten(example, structure)
+            results.append(function(*own_args, **own_kwargs))
+        found = [tree_flatten(result) for result in results]
+        stacked = [
+            torch.stack(parts) if isinstance(parts[0], Tensor) else parts[0]
+            for parts in zip(*(parts for parts, _ in found), strict=True)
+        ]
+    batch = [0 if isinstance(part, Tensor) else None for part in stacked]
+    wrapped = wrap_batched(tuple(stacked), tuple(batch), level)
+    return tree_unflatten(list(wrapped), found[0][1])
+
+
+class _Made(TorchDispatchMode):
+    """Notes the memory that examples make, or have of a batch: they may write to no other."""
+
+    def __init__(self, held, dims):
+        super().__init__()
+        self._around = None
+        self._known = set()
+        for x, dim in zip(held, dims, strict=True):
+            if dim is not None:
+                self._note(_plain(x))
+
+    def _note(self, tensor: Tensor) -> None:
+        if torch._C._has_storage(tensor):
+            self._known.add(tensor.untyped_storage().data_ptr())
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self._note(tensor)
+        return result
+
+    def __enter__(self):
+        self._around, _of_thread.made = getattr(_of_thread, "made", None), self
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        _of_thread.made = self._around
+        return super().__exit__(*error)
+
+    def knows(self, tensor: Tensor) -> bool:
+        return tensor.untyped_storage().data_ptr() in self._known
+
+
+_of_thread = threading.local()
+
+
+def is_looping() -> bool:
+    """Whether this thread is in a loop over examples."""
+    return getattr(_of_thread, "made", None) is not None
+
+
+def refuse_shared(name: str, names, written, leaves) -> None:
+    """Raise if a launch for one example writes to memory that all of them share."""
+    made = getattr(_of_thread, "made", None)
+    for j in written if made is not None else ():
+        if isinstance(leaves[j], Tensor) and leaves[j].numel() and not made.knows(leaves[j]):
+            raise ArgumentError(
+                f"argument {names[j]!r} of kernel {name!r} is written by the kernel, and is the "
+                "same tensor for all examples of a vmap: make it where the kernel is launched"
+            )
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """Return what is behind all wrappers of transforms."""
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = _functorch.get_unwrapped(tensor)
+    return tensor
+
+
+class _Draws:
+    """Random numbers of a function for each example, as vmap's `randomness` says."""
+
+    def __init__(self, randomness: str):
+        self._randomness = randomness
+        self._before = None
+
+    def __enter__(self):
+        if self._randomness != "different":
+            self._before = _states()
+        return self
+
+    def begin(self) -> None:
+        """Begin with an example."""
+        if self._randomness == "same":
+            torch.set_rng_state(self._before[0])
+            for device, state in enumerate(self._before[1:]):
+                torch.cuda.set_rng_state(state, device)
+
+    def __exit__(self, kind, *_):
+        if kind is None and self._randomness == "error" and any(
+            not torch.equal(now, before)
+            for now, before in zip(_states(), self._before, strict=True)
+        ):
+            raise RuntimeError(
+                "vmap: a stub has drawn random numbers, and randomness is 'error': call vmap with "
+                "randomness='same' or 'different'"
+            )
+
+
+def _states() -> list:
+    is_started = torch.cuda.is_available() and torch.cuda.is_initialized()
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if is_started else ())]
+
+
+# `torch.autograd.grad(is_grads_batched=True)` has a vmap of its own, the older kind.
+is_older_batch = _functorch.is_legacy_batchedtensor
+
+
+def for_each_gradient(function, gradients) -> tuple:
+    """Call a function of gradients, some of which are batches of the older vmap, for each of the
+    batch.
+
+    Returns the batch of its results, some of which may be None.
+    """
+    level = max(_level(g) for g in gradients if g is not None and is_older_batch(g))
+    held = [None if g is None else _unwrapped(g, level) for g in gradients]
+    batched = [g is not None and is_older_batch(g) and _has_level(g, level) for g in gradients]
+    size = next(len(g) for g, is_batch in zip(held, batched, strict=True) if is_batch)
+    results = [
+        function(*(g[n] if is_batch else g for g, is_batch in zip(held, batched, strict=True)))
+        for n in range(size)
+    ]
+    return tuple(
+        None if parts[0] is None else torch._add_batch_dim(torch.stack(parts), 0, level)
+        for parts in zip(*results, strict=True)
+    )
+
+
+def _has_level(batch: Tensor, level: int) -> bool:
+    """Whether a batch is one of the vmap at a level. For another, PyTorch makes no examples."""
+    return not is_older_batch(batch) or 0 not in _removed(batch, level).shape
+
+
+def _removed(batch: Tensor, level: int) -> Tensor:
+    return torch._remove_batch_dim(batch, level, 0, 0)
+
+
+def _unwrapped(gradient: Tensor, level: int) -> Tensor:
+    is_one = is_older_batch(gradient) and _has_level(gradient, level)
+    return _removed(gradient, level) if is_one else gradient
+
+
+def _level(batch: Tensor) -> int:
+    """Return the level of the innermost vmap that a batch is of, which PyTorch does not tell."""
+    return next(n for n in range(_MOST_LEVELS, 0, -1) if _has_level(batch, n))

@@ -1,0 +1,96 @@
+"""Launches with tangents (`torch.autograd.forward_ad`): one launch computes values and tangents.
+
+`forward` of an `autograd.Function` sees no tangents. So they are looked for before, and are
+arguments of another kernel. What that writes are tangents of the user's tensors afterwards.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import forward_ad
+
+from . import nodes
+from .pure import laid_out_tangent
+from .specialize import CompiledLaunch
+
+Tensor = torch.Tensor
+
+
+class _Attach(torch.autograd.Function):
+    """Gives a tensor the tangent in a list: in place, so that the caller's own tensor has it."""
+
+    @staticmethod
+    def forward(ctx, tensor, tangent, _):
+        ctx.tangent = tangent
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream, None, None
+
+    @staticmethod
+    def jvp(ctx, *_):
+        return ctx.tangent[0]
+
+
+def is_active() -> bool:
+    """Whether tensors may have tangents."""
+    return forward_ad._current_level >= 0
+
+
+def has_tangents(values) -> bool:
+    """Whether a tensor among the arguments of a launch has a tangent."""
+    return is_active() and any(
+        forward_ad.unpack_dual(tensor).tangent is not None for tensor in _tensors(values)
+    )
+
+
+def _tensors(values):
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _tensors(value)
+        elif isinstance(base := getattr(value, "base", None), Tensor):
+            yield base
+
+
+def start(launch, state):
+    """Run a resolved launch: with tangents, if an argument has one, and as a node of autograd, if a
+    gradient is wanted. Returns the execution; None for a plain launch.
+    """
+    given = _given(state, launch.values) if is_active() else {}
+    if not given:
+        return nodes.start(launch, state)
+    leaves = state.spec.flatten(launch.values)
+    derived = state.with_tangents(frozenset(given))
+    spec = derived.spec
+    with forward_ad._set_fwd_grad_enabled(False):
+        memory = {}
+        for i in spec.tangents:
+            around = state.accesses.around(i, leaves, launch.grid)
+            name = f"tangent of argument {state.spec.names[i]!r}"
+            memory[i] = laid_out_tangent(given.get(i), leaves[i], around, False, name)
+        values = [*leaves, *memory.values()]
+        pushed = CompiledLaunch(spec.function, spec.kernel, launch.grid, values)
+        execution = nodes.start(pushed, derived)
+        for i, tangent in memory.items():
+            if i in given and tangent is not given[i] and derived.is_stored(spec.place_of_tangent(i)):
+                given[i].copy_(tangent)
+    new = [i for i in memory if i not in given and state.is_stored(i)]
+    probe = forward_ad.make_dual(torch.zeros(()), torch.zeros(())) if new else None
+    for i in new:
+        _Attach.apply(leaves[i], [memory[i]], probe)
+    return execution
+
+
+def _given(state, values) -> dict[int, Tensor]:
+    """Return the tangents of arguments."""
+    leaves, found = state.spec.flatten(values), {}
+    for i in state.spec.pointers:
+        if isinstance(leaves[i], Tensor) and leaves[i].is_floating_point():
+            tangent = forward_ad.unpack_dual(leaves[i]).tangent
+            if tangent is not None:
+                found[i] = tangent
+    return found

@@ -1,0 +1,283 @@
+"""A launch as a function of tensors, with derivatives of every order.
+
+Let y = f(x) be what a launch leaves in the tensors that it writes, as a function of what all of its
+tensors hold before, and G(x, u) = ∂⟨u, f(x)⟩/∂x its gradient. With P(x, u) = (f(x), G(x, u)), both
+derivatives of P are a P again, that of the kernel f′(x, ẋ) = (f(x), J ẋ), which computes tangents:
+
+- The tangent of P along (ẋ, u̇) is (J ẋ, ∂⟨u̇, f⟩/∂x + ∂⟨u, J ẋ⟩/∂x): the tangents of f′, and its
+  gradient by x for the cotangents u̇ of values and u of tangents.
+- P is the gradient of φ(x, u) = ⟨u, f(x)⟩, by u and by x. So its Jacobian is a Hessian, which is
+  symmetric: the pullback of (a, b) is the tangent along ẋ = b, u̇ = a, with its parts swapped.
+
+So there is one class of nodes, at every order. It holds for true derivatives: kernels with a
+pullback of the user's have no tangents, and stop there with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..errors import ArgumentError
+from ..storage.memory import allocate, is_non_overlapping, lay_out
+from ..storage.memory import tensor_span as own_span
+from .specialize import CompiledLaunch
+
+Tensor = torch.Tensor
+
+
+class PureLaunch:
+    """A launch of one compiled kernel, whose tensors are parameters.
+
+    `slots` are the arguments that are tensors, `written` those of them that the kernel stores to.
+    `start` runs a launch as a node of autograd, if a gradient is wanted.
+    """
+
+    def __init__(self, start: Callable, state, grid, leaves):
+        self.start, self.state, self.grid = start, state, grid
+        self.leaves = [None if isinstance(x, Tensor) else x for x in leaves]
+        self.slots = tuple(i for i in state.spec.pointers if isinstance(leaves[i], Tensor))
+        self.arguments, self.accesses = state.plain.arguments, state.accesses
+        self.written = tuple(i for i in self.slots if self.arguments[i].stored)
+        # Of each argument that is a tangent, the argument that it is laid out like.
+        self.like: dict[int, int] = {}
+        # Of each argument, the directions (bits) that its content is a derivative along.
+        self.directions = dict.fromkeys(self.slots, 0)
+        self.order = 0
+        # Layouts of written arguments whose content no result depends on.
+        self.blank: dict[int, Tensor] = {}
+        self._derived: dict[frozenset[int], PureLaunch] = {}
+
+    @property
+    def floats(self) -> frozenset[int]:
+        """The arguments that are tensors of floats."""
+        return frozenset(i for i in self.slots if self.arguments[i].points_to_floats)
+
+    def with_tangents(self, arguments: frozenset[int]) -> PureLaunch:
+        """Return the launch that computes tangents, too, from those of some arguments."""
+        found = self._derived.get(arguments)
+        if found is None:
+            state = self.state.with_tangents(arguments)
+            leaves = [*self.leaves, *(None for _ in state.spec.tangents)]
+            found = PureLaunch(self.start, state, self.grid, leaves)
+            first = len(self.leaves)
+            tangents = dict(enumerate(state.spec.tangents, first))
+            found.like = {**self.like, **tangents}
+            found.slots = (*self.slots, *tangents)
+            found.written = tuple(i for i in found.slots if found.arguments[i].stored)
+            bit = 1 << self.order
+            further = {n: self.directions[i] | bit for n, i in tangents.items()}
+            found.directions = {**self.directions, **further}
+            found.order, found.blank = self.order + 1, self.blank
+            self._derived[arguments] = found
+        return found
+
+    def place(self, argument: int) -> int | None:
+        """Return which argument is the tangent of another one; None if that has none."""
+        return self.state.spec.place_of_tangent(argument)
+
+    def memory(self, tensors: dict[int, Tensor]) -> list:
+        """Return the arguments of a launch on these tensors, which leaves all of them as they are.
+
+        What the kernel writes is a copy, and tangents are laid out like what they are tangents of.
+        """
+        leaves = list(self.leaves)
+        for i in self.slots:
+            if i not in self.like:
+                leaves[i] = tensors[i].detach() if i in tensors else torch.empty_like(self.blank[i])
+        for i in self.slots:
+            if i in self.like:
+                leaves[i] = self._tangent(i, tensors.get(i), leaves)
+            elif i in self.written and i in tensors:
+                leaves[i] = self._copy(i, leaves)
+        return leaves
+
+    def _copy(self, argument: int, leaves) -> Tensor:
+        """Return a copy of a tensor that the kernel writes, in which it touches nothing else."""
+        tensor = leaves[argument]
+        if self.accesses.around(argument, leaves, self.grid) is not None:
+            spec = self.state.spec
+            raise ArgumentError(
+                f"argument {spec.names[argument]!r} of kernel {spec.name!r} is a part of a tensor, "
+                "and the kernel may write around it: for derivatives by torch.func, or of second "
+                "order, pass the whole tensor, or a part that all stores are in"
+            )
+        layout = (tensor.shape, tensor.stride(), own_span(tensor), tensor.dtype, tensor.device)
+        return allocate(*layout, zero=False).copy_(tensor)
+
+    def _tangent(self, argument: int, given: Tensor | None, leaves) -> Tensor:
+        return laid_out_tangent(
+            given,
+            leaves[self.like[argument]],
+            self.accesses.around(self.like[argument], leaves, self.grid),
+            argument in self.written,
+            self.state.spec.names[argument],
+        )
+
+    def launch(self, leaves: list) -> None:
+        """Run it as a node of autograd, if a gradient is wanted."""
+        spec = self.state.spec
+        self.start(CompiledLaunch(spec.function, spec.kernel, self.grid, leaves), self.state)
+
+
+def laid_out_tangent(given, primal: Tensor, around, is_own: bool, name: str) -> Tensor:
+    """Return a tangent, or zeros, addressed as its primal; a copy, if it is to be its `own`.
+
+    `around` is the span that the kernel touches, if that is more than the tensor.
+    """
+    shape, strides, dtype = primal.shape, primal.stride(), primal.dtype
+    span = around or own_span(primal)
+    if given is None:
+        return allocate(shape, strides, span, dtype, primal.device, zero=True)
+    if given.shape != shape or given.device != primal.device:
+        raise ArgumentError(
+            f"the {name} has shape {tuple(given.shape)} on {given.device}, and should have "
+            f"{tuple(shape)} on {primal.device}"
+        )
+    if is_non_overlapping(shape, strides):
+        laid = lay_out(given, shape, strides, dtype, span)
+        if laid is not given or not is_own:
+            return laid
+        return allocate(shape, strides, span, dtype, primal.device, zero=False).copy_(given)
+    # Elements that share memory have one tangent, that of the first: a gradient, whose cotangent
+    # this may be, is there, too.
+    flat = allocate(shape, strides, span, dtype, primal.device, zero=True)
+    held = flat
+    for dim, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+        if size > 1 and stride == 0:
+            held, given = held.narrow(dim, 0, 1), given.narrow(dim, 0, 1)
+    held.copy_(given)
+    return flat
+
+
+class Values(torch.autograd.Function):
+    """P(x, u): values of a launch, and gradients of them.
+
+    Takes a launch; `returned`, the written arguments whose content is returned; `wanted`, those
+    whose gradient is; `upstream`, those that the cotangents are of; `known`, gradients that have
+    been computed, or None; and tensors: what `slots` hold, then cotangents. Returns contents, then
+    gradients.
+    """
+
+    @staticmethod
+    def forward(launch, returned, wanted, upstream, known, *tensors):
+        if known is not None:
+            return tuple(known)
+        count = len(launch.slots)
+        given = dict(zip(launch.slots, tensors[:count], strict=True))
+        with torch.set_grad_enabled(bool(wanted)):
+            leaves = launch.memory({i: t for i, t in given.items() if t is not None})
+        if not wanted:
+            with torch.no_grad():
+                launch.launch(leaves)
+            return tuple(leaves[j] for j in returned)
+        before = {}
+        with torch.enable_grad():
+            for i in wanted:
+                is_written = i in launch.written
+                before[i] = (leaves[i].clone() if is_written else leaves[i]).requires_grad_()
+                if is_written:
+                    # It keeps its strides.
+                    leaves[i].copy_(before[i])
+            launch.launch(leaves)
+            pairs = [(leaves[j], u) for j, u in zip(upstream, tensors[count:], strict=True)]
+            pairs = [(y, u.to(y.dtype)) for y, u in pairs if y.requires_grad]
+            gradients = [None] * len(before)
+            if pairs:
+                gradients = torch.autograd.grad(
+                    [y for y, _ in pairs], list(before.values()), [u for _, u in pairs],
+                    allow_unused=True,
+                )
+        pairs = zip(gradients, before.values(), strict=True)
+        gradients = [torch.zeros_like(x) if g is None else g for g, x in pairs]
+        return (*(leaves[j].detach() for j in returned), *gradients)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.launch, ctx.returned, ctx.wanted, ctx.upstream, _, *tensors = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+        whole = [t for t in output if not t.is_floating_point()]
+        if whole:
+            ctx.mark_non_differentiable(*whole)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        launch, slots = ctx.launch, ctx.launch.slots
+        count = len(ctx.returned)
+        of_values = dict(zip(ctx.returned, cotangents[:count], strict=True))
+        along = dict(zip(ctx.wanted, cotangents[count:], strict=True))
+        needed = ctx.needs_input_grad[5:]
+        by_slots = tuple(i for i, n in zip(slots, needed, strict=False) if n)
+        by_upstream = tuple(j for j, n in zip(ctx.upstream, needed[len(slots):], strict=True) if n)
+        gradients = _tangent(ctx, along, of_values, by_upstream, by_slots)
+        places = {("u", j): g for j, g in zip(by_upstream, gradients, strict=False)}
+        places |= {("x", i): g for i, g in zip(by_slots, gradients[len(by_upstream):], strict=True)}
+        return (
+            *(None,) * 5,
+            *(places.get(("x", i)) for i in slots),
+            *(places.get(("u", j)) for j in ctx.upstream),
+        )
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        tangents = tangents[5:]
+        slots = ctx.launch.slots
+        along = dict(zip(slots, tangents, strict=False))
+        of_upstream = dict(zip(ctx.upstream, tangents[len(slots):], strict=True))
+        return tuple(_tangent(ctx, along, of_upstream, ctx.returned, ctx.wanted))
+
+    @staticmethod
+    def vmap(info, in_dims, launch, returned, wanted, upstream, known, *tensors):
+        dims = in_dims[5:]
+        examples = [
+            Values.apply(
+                launch, returned, wanted, upstream, None,
+                *(t if dim is None else t.select(dim, n)
+                  for t, dim in zip(tensors, dims, strict=True)),
+            )
+            for n in range(info.batch_size)
+        ]
+        batched = [launch.directions[i] for i, dim in zip(launch.slots, dims, strict=False)
+                   if dim is not None]
+        # A value is the same for all examples, if only tangents differ.
+        same = [
+            all(bits & ~launch.directions[j] for bits in batched) for j in returned
+        ] + [False] * len(wanted)
+        results = [
+            parts[0] if is_same else torch.stack(parts)
+            for parts, is_same in zip(zip(*examples, strict=True), same, strict=True)
+        ]
+        return tuple(results), tuple(None if is_same else 0 for is_same in same)
+
+
+def _tangent(ctx, along: dict[int, Any], of_upstream: dict[int, Any], values, wanted) -> list:
+    """Return the tangent of P along tangents of slots, and of cotangents: that of `values`, then
+    that of the gradients by `wanted`. Absent tangents are None.
+    """
+    saved = ctx.saved_tensors
+    launch, slots = ctx.launch, ctx.launch.slots
+    held, given = saved[: len(slots)], dict(zip(ctx.upstream, saved[len(slots) :], strict=True))
+    cotangents = {j: u for j, u in of_upstream.items() if u is not None}
+    along = {i: t for i, t in along.items() if t is not None and i in launch.floats}
+    if not along:
+        gradients = _applied(launch, (), wanted, held, cotangents)
+        return [*(None for _ in values), *gradients]
+    derived = launch.with_tangents(frozenset(along))
+    cotangents |= {derived.place(j): u for j, u in given.items()}
+    tangents = (along.get(i) for i in derived.state.spec.tangents)
+    returned = [derived.place(j) for j in values]
+    found = [place for place in returned if place is not None]
+    results = iter(_applied(derived, found, wanted, (*held, *tangents), cotangents))
+    return [*(None if place is None else next(results) for place in returned), *results]
+
+
+def _applied(launch, returned, wanted, tensors, cotangents) -> tuple:
+    """Return P for contents of slots and for cotangents, by argument."""
+    if not returned and not (wanted and cotangents):
+        return (None,) * len(wanted)
+    call = (launch, tuple(returned), tuple(wanted), tuple(cotangents), None)
+    return Values.apply(*call, *tensors, *cotangents.values())

@@ -1,0 +1,75 @@
+"""Gradients that are differentiated again: a launch as a function of what it read.
+
+A launch keeps what its backward reads. The rest of its tensors are found by weak references: one
+that is gone, or has changed since, is not there for a second derivative, which is an error then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ..storage.memory import allocate
+from .pure import PureLaunch, Values
+
+Tensor = torch.Tensor
+
+
+class Lost(Exception):
+    """What a launch has read is not there any more; says what, and the way out."""
+
+
+def _found(execution, left, saved) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+    """Return what the tensors of a launch held before it, and those that held nothing of interest.
+
+    Raises `Lost` for one that is not there.
+    """
+    spec, plan, facts = execution.state.spec, execution.plan, execution.facts
+    read = dict(zip(execution.reread, saved, strict=False))
+    others = dict(zip(execution.unsaved, left.inputs, strict=True))
+    tensors, blank = {}, {}
+    for i in spec.pointers:
+        argument, name = plan.arguments[i], f"argument {spec.names[i]!r} of kernel {spec.name!r}"
+        if not facts.tensors[i].is_tensor:
+            continue
+        if i in execution.copied or (i in execution.kept and not argument.stored):
+            tensors[i] = read[i]
+        elif i in others:
+            reference, version = others[i]
+            tensor = reference()
+            if tensor is None:
+                raise Lost(f"{name}, which was freed since the launch, and its backward does not "
+                           "read it")
+            if tensor._version != version:
+                raise Lost(f"{name}, which has changed since the launch")
+            tensors[i] = tensor
+        elif argument.loaded:
+            raise Lost(f"what {name} held before the launch, which wrote to it")
+        else:
+            known = facts.tensors[i]
+            blank[i] = allocate(
+                known.shape, known.strides, known.span, known.dtype, facts.device, False
+            )
+    return tensors, blank
+
+
+def differentiable_again(
+    start: Callable, ctx, saved, upstream: dict[int, Tensor], gradients: dict[int, Tensor]
+) -> dict[int, Tensor]:
+    """Return gradients of a launch, by argument, so that they can be differentiated.
+
+    `upstream` are the gradients of its outputs. Raises `Lost` if that is impossible.
+    """
+    execution, left = ctx.execution, ctx.left
+    state = execution.state
+    tensors, blank = _found(execution, left, saved)
+    leaves = list(left.scalars)
+    for i in state.spec.pointers:
+        leaves[i] = tensors.get(i, blank.get(i))
+    launch = PureLaunch(start, state, execution.facts.grid, leaves)
+    launch.blank = blank
+    known = list(gradients.values())
+    call = (launch, (), tuple(gradients), tuple(upstream), known)
+    given = (tensors.get(i) for i in launch.slots)
+    return dict(zip(gradients, Values.apply(*call, *given, *upstream.values()), strict=True))

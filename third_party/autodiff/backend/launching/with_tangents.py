@@ -1,0 +1,62 @@
+"""Kernels that compute tangents beside their values, as if a user had written them.
+
+Such a kernel is differentiated like any other: so reverse mode over forward mode, and second
+derivatives, come of the same plans as first ones.
+"""
+
+from __future__ import annotations
+
+from ..compiling.executable import Executable
+from ..kernels.descriptors import Descriptors
+from ..plans.cache import kernel_with_tangents
+from ..plans.plan import Kernel
+from ..plans.target import described
+from .specialization import Specialization
+
+
+class WithTangents(Specialization):
+    """The arguments of a kernel that computes tangents, too: first those of the `primal`.
+
+    `tangents` are the arguments of the primal whose tangents follow, in order. Tangents are
+    addressed as their primals are.
+    """
+
+    def __init__(self, primal: Specialization, arguments, rules, chosen: dict):
+        request = {"tangents": sorted(arguments), "rules": rules, **described(primal.target)}
+        pushed = kernel_with_tangents(primal.ttir, request, primal.name)
+        executable = Executable(
+            Kernel(pushed.name, pushed.ttir, None, ()), primal.target, primal.options, chosen
+        )
+        executable.compile()
+        self.primal = primal
+        self.tangents = pushed.tangents
+        self.kernel = executable.compiled
+        self.function = primal.function
+        self.name = pushed.name
+        self.target = primal.target
+        self.options = primal.options
+        self.ttir = pushed.ttir
+        self.types = (*primal.types, *(primal.types[i] for i in self.tangents))
+        tangents_of = (f"tangent of {primal.names[i]}" for i in self.tangents)
+        self.names = (*primal.names, *tangents_of)
+        self.parameters = tuple(range(len(self.types)))
+        self.paths = tuple((i,) for i in self.parameters)
+        self.pointers = tuple(i for i, type_ in enumerate(self.types) if type_.startswith("*"))
+        self.descriptors = Descriptors(self.types, self.paths)
+        self._flat = True
+
+    # Nothing of it is Python.
+    constants: dict[str, object] = {}
+
+    def with_constexpr(self, name: str, value) -> None:
+        """There is no other text for other constants."""
+
+    def own_derivatives(self) -> list[str]:
+        """Return the names of functions with user-defined derivatives in the kernel's source."""
+        return self.primal.own_derivatives()
+
+    def place_of_tangent(self, argument: int) -> int | None:
+        """Return which argument is the tangent of one of the primal's; None if it has none."""
+        if argument not in self.tangents:
+            return None
+        return len(self.primal.types) + self.tangents.index(argument)

@@ -1,0 +1,79 @@
+//===- ForwardMode.cpp - From a kernel to one with tangents ---------------===//
+//
+// The derived kernel is again one of Triton's: it runs in place of the user's,
+// and is differentiated as if a user had written it. So higher derivatives, and
+// reverse mode over forward mode, need no passes of their own.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Plan/Differentiate.h"
+
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Forward/Passes.h"
+#include "autodiff/Source/Passes.h"
+#include "autodiff/Target/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct ForwardOptions : PassPipelineOptions<ForwardOptions> {
+  ListOption<unsigned> tangents{
+      *this, "tangents", llvm::cl::desc("Arguments that have tangents.")};
+};
+} // namespace
+
+void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
+                                          ArrayRef<unsigned> tangents) {
+  pm.addPass(createNormalize());
+  pm.addNestedPass<triton::FuncOp>(createMarkMiscomputed());
+  pm.addPass(createLinkRules());
+  LiftAssemblyOptions lift;
+  lift.allWanted = false;
+  lift.wanted.assign(tangents.begin(), tangents.end());
+  pm.addPass(createLiftAssembly(lift));
+  pm.addPass(createCleanup());
+  PushTangentsOptions push;
+  push.allWanted = false;
+  push.wanted.assign(tangents.begin(), tangents.end());
+  pm.addPass(createPushTangents(push));
+  // What a tangent is multiplied by has derivatives where the tangent is zero.
+  pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
+  pm.addPass(createWriteMarkers());
+  pm.addPass(createCleanup());
+  pm.addNestedPass<triton::FuncOp>(createFitProducts());
+  pm.addNestedPass<triton::FuncOp>(createLowerSwaps());
+  pm.addNestedPass<triton::FuncOp>(createLegalizeSource());
+  pm.addPass(createCleanup());
+  pm.addPass(createVerifyTarget());
+}
+
+void mlir::autodiff::registerForwardPipeline() {
+  PassPipelineRegistration<ForwardOptions>(
+      "autodiff-push-forward",
+      "Derive the kernel that computes tangents beside its values",
+      [](OpPassManager &pm, const ForwardOptions &options) {
+        buildForwardPipeline(pm,
+                             llvm::to_vector_of<unsigned>(options.tangents));
+      });
+}
+
+std::string mlir::autodiff::printForward(ModuleOp module) {
+  llvm::json::Array tangents;
+  triton::FuncOp kernel;
+  for (auto function : module.getOps<triton::FuncOp>())
+    if (getRole(function) == "tangent")
+      kernel = function;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (auto of = kernel.getArgAttrOfType<IntegerAttr>(i, kTangentAttr))
+      tangents.push_back(of.getInt());
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(
+      llvm::json::Object{{"name", kernel.getSymName()},
+                         {"ttir", printKernel(kernel)},
+                         {"tangents", std::move(tangents)}});
+  return text;
+}
