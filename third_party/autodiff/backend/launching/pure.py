@@ -21,11 +21,15 @@ from typing import Any
 import torch
 
 from ..errors import ArgumentError
-from ..storage.memory import allocate, is_non_overlapping, lay_out
+from ..storage.memory import ALIGNMENT, allocate, is_non_overlapping, lay_out
 from ..storage.memory import tensor_span as own_span
 from .specialize import CompiledLaunch
 
 Tensor = torch.Tensor
+
+
+def _is_aligned(tensor: Tensor) -> bool:
+    return tensor.data_ptr() % ALIGNMENT == 0
 
 
 class PureLaunch:
@@ -41,6 +45,8 @@ class PureLaunch:
         self.slots = tuple(i for i in state.spec.pointers if isinstance(leaves[i], Tensor))
         self.arguments, self.accesses = state.plain.arguments, state.accesses
         self.written = tuple(i for i in self.slots if self.arguments[i].stored)
+        # Those whose memory is aligned, which Triton compiles for.
+        self.aligned = frozenset(i for i in self.slots if _is_aligned(leaves[i]))
         # Of each argument that is a tangent, the argument that it is laid out like.
         self.like: dict[int, int] = {}
         # Of each argument, the directions (bits) that its content is a derivative along.
@@ -70,7 +76,7 @@ class PureLaunch:
             bit = 1 << self.order
             further = {n: self.directions[i] | bit for n, i in tangents.items()}
             found.directions = {**self.directions, **further}
-            found.order, found.blank = self.order + 1, self.blank
+            found.order, found.blank, found.aligned = self.order + 1, self.blank, self.aligned
             self._derived[arguments] = found
         return found
 
@@ -90,19 +96,23 @@ class PureLaunch:
         for i in self.slots:
             if i in self.like:
                 leaves[i] = self._tangent(i, tensors.get(i), leaves)
-            elif i in self.written and i in tensors:
+            elif i in tensors and (i in self.written or self._is_moved(i, leaves[i])):
                 leaves[i] = self._copy(i, leaves)
         return leaves
 
+    def _is_moved(self, argument: int, tensor: Tensor) -> bool:
+        """Whether a tensor is not aligned as the kernel was compiled for, as an example may be."""
+        return argument in self.aligned and not _is_aligned(tensor)
+
     def _copy(self, argument: int, leaves) -> Tensor:
-        """Return a copy of a tensor that the kernel writes, in which it touches nothing else."""
+        """Return a copy of a tensor, outside of which the kernel touches nothing, aligned."""
         tensor = leaves[argument]
         if self.accesses.around(argument, leaves, self.grid) is not None:
             spec = self.state.spec
             raise ArgumentError(
                 f"argument {spec.names[argument]!r} of kernel {spec.name!r} is a part of a tensor, "
-                "and the kernel may write around it: for derivatives by torch.func, or of second "
-                "order, pass the whole tensor, or a part that all stores are in"
+                "and the kernel may touch what is around it: for derivatives by torch.func, or of "
+                "second order, pass the whole tensor, or a part that all accesses are in"
             )
         layout = (tensor.shape, tensor.stride(), own_span(tensor), tensor.dtype, tensor.device)
         return allocate(*layout, zero=False).copy_(tensor)
