@@ -29,12 +29,13 @@ class _Later:
 _LATER: Any = _Later()
 
 
-def _given(tape_limit, deterministic, backward, autotune) -> dict:
+def _given(tape_limit, deterministic, backward, autotune, order) -> dict:
     return {
         "tape_limit": tape_limit,
         "deterministic": deterministic,
         "backward": backward,
         "autotune": autotune,
+        "order": order,
     }
 
 
@@ -56,6 +57,7 @@ def differentiable(
     deterministic: bool | None = None,
     backward: dict[str, Any] | None = None,
     autotune: bool | None = None,
+    order: int | None = None,
 ) -> DifferentiableKernel: ...
 
 
@@ -66,11 +68,18 @@ def differentiable(
     deterministic: bool | None = None,
     backward: dict[str, Any] | None = None,
     autotune: bool | None = None,
+    order: int | None = None,
 ) -> Callable[[Any], DifferentiableKernel]: ...
 
 
 def differentiable(
-    kernel=_LATER, *, tape_limit=None, deterministic=None, backward=None, autotune=None
+    kernel=_LATER,
+    *,
+    tape_limit=None,
+    deterministic=None,
+    backward=None,
+    autotune=None,
+    order=None,
 ):
     """Make every launch of a Triton kernel an autograd node; a decorator or a function.
 
@@ -83,9 +92,10 @@ def differentiable(
     every run, and what would need atomics is an error; by default, PyTorch's
     `use_deterministic_algorithms` decides. `backward` holds launch options of the backward
     kernels, like `{"num_warps": 8, "num_stages": 3}`. With `autotune=True` the first backward
-    measures which are best.
+    measures which are best. With `order=2` a launch keeps all that it reads, for second and higher
+    derivatives: without, these are errors where an input is gone or has changed.
     """
-    given = _given(tape_limit, deterministic, backward, autotune)
+    given = _given(tape_limit, deterministic, backward, autotune, order)
     if kernel is _LATER:
         return functools.partial(differentiable, **given)
     if isinstance(kernel, DifferentiableKernel) and all(v is None for v in given.values()):
@@ -122,6 +132,7 @@ def autodiff(
     deterministic: bool | None = None,
     backward: dict[str, Any] | None = None,
     autotune: bool | None = None,
+    order: int | None = None,
 ) -> Op:
     """Return `stub` as a differentiable operation: `op(*args)` is `stub(kernel, *args)`.
 
@@ -132,7 +143,7 @@ def autodiff(
     `post_process_fn`, which is applied to the gradients of the stub's tensors before autograd
     receives them.
     """
-    given = _given(tape_limit, deterministic, backward, autotune)
+    given = _given(tape_limit, deterministic, backward, autotune, order)
     if not callable(stub) or isinstance(stub, (Outermost, KernelInterface, type)):
         order = ": the kernel comes first" if isinstance(stub, KernelInterface) else ""
         raise KernelTypeError(f"stub should be a function of (kernel, *args), got {stub!r}{order}")

@@ -34,6 +34,17 @@ def leaves(type_, path):
     yield from (((*path, "strides", axis), "i64") for axis in range(len(block)))
 
 
+def rebuilt(type_: str, parts):
+    """Return the descriptor of a type whose arguments are the next of `parts` (see `leaves`)."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    block = block_of(type_)
+    base, is_nan = next(parts), next(parts)
+    shape, strides = ([next(parts) for _ in block] for _ in range(2))
+    padding = {"padding": "nan"} if is_nan else {}
+    return TensorDescriptor(base, shape, strides, block, **padding)
+
+
 def part_of(descriptor, name):
     """Return a component of a `TensorDescriptor` by its name in a path."""
     if name != "is_nan":

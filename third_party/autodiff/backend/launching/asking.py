@@ -40,6 +40,7 @@ class PlanRequest(NamedTuple):
     widen: int | None = None
     schedules: tuple[str, ...] | None = None
     scheduled: bool | None = None
+    again: bool = False
 
     def to_json(self) -> dict:
         """Return the request that the compiler reads."""
@@ -47,6 +48,8 @@ class PlanRequest(NamedTuple):
         for name in REQUESTED:
             if request[name] is None:
                 del request[name]
+        if not self.again:
+            del request["again"]
         return request
 
     def changed(self, changes) -> PlanRequest:

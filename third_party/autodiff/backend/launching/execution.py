@@ -27,7 +27,7 @@ from ..programs.forward import Forward
 from ..programs.host_steps import BASE
 from ..programs.spare import Spare, require_memory
 from ..storage.layouts import read, taking_layouts
-from ..storage.memory import Span, restore, shares_memory, whole
+from ..storage.memory import Span, allocate, restore, shares_memory, whole
 from . import eager_flops
 from .blame import is_batch, refuse_batch
 from .stub_results import Witness, of_thread, witness_of
@@ -80,7 +80,8 @@ class Execution:
     - `slots` (0, 1, 2): the inputs of the node; behind them come the bases of those in `based`,
       for elements around these;
     - `kept` (0, 1): what the backward reads again as it is; `copied`: of what it reads the contents
-      from before the launch; `reread` both; `opaque`: pointers among these that are no tensors;
+      from before the launch; `reread` both; `cloned`: what changes, for second derivatives, as
+      inputs with their history; `opaque`: pointers among these that are no tensors;
       `unsaved`: other inputs.
     """
 
@@ -96,6 +97,8 @@ class Execution:
         plan = executable_plan.plan
         self.plan = plan
         self._variants: dict = {}
+        # Its plan with tangents, by what has some.
+        self.duals: dict = {}
         # The backwards for gradients of certain outputs, that have come before.
         self._settled: dict[tuple, Backward] = {}
         self._tunes = state.tunes
@@ -233,6 +236,13 @@ class Execution:
                 overwritten.add(i)
         # For autograd, a kernel cannot write to something that is not a tensor.
         kept = [i for i in self.backward.pointers if facts.tensors[i].is_tensor]
+        self.cloned = ()
+        if self.state.options.keeps_inputs:
+            loaded = [i for i in facts.tensors if plan.arguments[i].loaded]
+            loaded = [i for i in loaded if facts.tensors[i].is_tensor]
+            changed = {i for j in outputs for i in (j, *facts.aliases(j))}
+            self.cloned = tuple(i for i in loaded if i in changed)
+            kept = sorted({*kept, *(i for i in loaded if i not in changed)})
         self.copied = tuple(i for i in kept if i in overwritten)
         self.kept = tuple(i for i in kept if i not in overwritten)
         self.reread = (*self.kept, *self.copied)
@@ -247,6 +257,15 @@ class Execution:
     def is_complete(self) -> bool:
         """Whether this backward is right for any gradients that may arrive."""
         return self.planned is None or self.spare is not None
+
+    @property
+    def can_be_dual(self) -> bool:
+        """Whether its plan can be run with tangents: not where gradients go around tensors, or
+        accesses are checked, or loops have to be counted for tapes.
+        """
+        backward = self.backward
+        checks = any(kernel.accesses is not None for kernel in self.plan.kernels)
+        return not (backward.around or checks or backward.counts_trips or self.opaque)
 
     @property
     def is_captured(self) -> bool:
@@ -304,10 +323,17 @@ class Execution:
         largest = [j for j in possible if sizes[j] == max(sizes.values())]
         return largest if len(largest) == 1 else ()
 
-    def run_forward(self, ctx, kernel, grid, values, leaves):
+    def clone(self, argument: int, tensor) -> torch.Tensor:
+        """Return a copy of an argument, with its history and layout, from before a launch."""
+        facts = self.facts.tensors[argument]
+        layout = (facts.shape, facts.strides, facts.own, facts.dtype, tensor.device)
+        return allocate(*layout, zero=False).copy_(tensor)
+
+    def run_forward(self, ctx, kernel, grid, values, leaves, clones=()):
         """Launch the forward kernel inside of autograd's forward; returns the outputs.
 
-        `values` are those of the kernel's parameters, `leaves` its run-time arguments.
+        `values` are those of the kernel's parameters, `leaves` its run-time arguments, `clones`
+        copies of what it changes.
         """
         witness = None if of_thread.watch is None else witness_of(self, ctx)
         if not self._is_compiled:
@@ -338,7 +364,7 @@ class Execution:
             for place, i in enumerate(self.reread):
                 if i in surrounded:
                     saved[place] = whole(saved[place], surrounded[i])
-        ctx.save_for_backward(*saved)
+        ctx.save_for_backward(*saved, *clones)
         buffers = saved[len(self.reread) :]
         if buffers:
             shapes = [*shapes, *(buffer.shape for buffer in buffers)]

@@ -29,7 +29,7 @@ from .blame import blame, is_batch, refuse_null
 from .execution import saves_by_hooks
 from .grafts import Graft, graft
 from .once import refuse_second
-from .second_order import Lost, differentiable_again
+from .second_order import WAY_OUT, Lost, differentiable_again
 from .state import KernelState
 from .stub_results import note_wanted, note_without_history, of_thread
 from .tracers import AUTOGRAD, outside_of_dynamo, refuse_proxy
@@ -46,14 +46,19 @@ def _backward(ctx, *upstream):
         loop = for_each_example if is_batching(upstream) else for_each_gradient
         return loop(functools.partial(_backward, ctx), upstream)
     saved = checked_saved_tensors(ctx)
+    clones = ()
+    if execution.cloned:
+        clones = saved[-len(execution.cloned) :]
+        saved = saved[: -len(clones)]
+    nothing = (None,) * len(clones)
     if not torch.is_grad_enabled() and forward_ad._current_level < 0:
-        return (None, *execution.run_backward(ctx, saved, upstream))
+        return (None, *execution.run_backward(ctx, saved, upstream), *nothing)
     with torch.no_grad(), forward_ad._set_fwd_grad_enabled(False):
         gradients = execution.run_backward(ctx, saved, upstream)
-    return (None, *_again(ctx, saved, upstream, gradients))
+    return (None, *_again(ctx, saved, clones, upstream, gradients), *nothing)
 
 
-def _again(ctx, saved, upstream, gradients) -> tuple:
+def _again(ctx, saved, clones, upstream, gradients) -> tuple:
     """Return the gradients of a launch so that they can be differentiated, or that to do so is an
     error.
     """
@@ -68,10 +73,10 @@ def _again(ctx, saved, upstream, gradients) -> tuple:
             raise Lost("the gradient of elements around a view has no second derivative")
         if not of:
             return gradients
-        found = differentiable_again(start, ctx, saved, given, of)
+        found = differentiable_again(start, ctx, saved, clones, given, of)
         return tuple(found.get(i) for i in execution.slots) + gradients[count:]
     except Lost as lost:
-        reason = str(lost)
+        reason = f"{lost}; {WAY_OUT}"
     inputs = [t for t in (*saved, *(reference() for reference, _ in ctx.left.inputs))]
     return tuple(refuse_second(name, reason, ctx, upstream, inputs, gradients))
 
@@ -82,7 +87,8 @@ class _LaunchNode(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, *slots):
         execution, *launched = call
-        return execution.run_forward(ctx, *launched)
+        clones = slots[-len(execution.cloned) :] if execution.cloned else ()
+        return execution.run_forward(ctx, *launched, clones)
 
     backward = staticmethod(outside_of_dynamo(_backward, instead=compiled_autograd.put_into_graph))
     between_graphs = staticmethod(outside_of_dynamo(_backward))
@@ -224,6 +230,8 @@ def execute(apply, execution, kernel, grid, values, leaves) -> None:
     inputs = [*execution.pick_slots(leaves)]
     for i in execution.based:
         inputs.append(leaves[i]._base)
+    for i in execution.cloned:
+        inputs.append(execution.clone(i, leaves[i]))
     spec = execution.state.spec
     call = (execution, kernel, grid, values, leaves)
     results = apply(call, *inputs)

@@ -35,6 +35,14 @@ def _checked_flag(name: str, value) -> bool | None:
     return value
 
 
+def _checked_order(value) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError(f"order should be an integer, got {value!r}")
+    if value is not None and value < 1:
+        raise ArgumentError(f"order should be 1 or more, got {value}")
+    return value
+
+
 def _checked_option(name, value) -> int | tuple[str, ...] | bool | None:
     if name not in _KNOWN:
         raise ArgumentError(f"backward: {name!r} is none of the options {', '.join(_KNOWN)}")
@@ -67,12 +75,19 @@ class Options(NamedTuple):
     deterministic: bool | None = None
     backward: tuple[tuple[str, object], ...] | None = None
     autotune: bool | None = None
+    order: int | None = None
     # If the forward is autotuned, the stages and warps of its configurations.
     forward_configs: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def checked(
-        cls, base: Options, tape_limit=None, deterministic=None, backward=None, autotune=None
+        cls,
+        base: Options,
+        tape_limit=None,
+        deterministic=None,
+        backward=None,
+        autotune=None,
+        order=None,
     ) -> Options:
         """Check a user's options; returns them, with others from `base`."""
         given = {
@@ -80,6 +95,7 @@ class Options(NamedTuple):
             "deterministic": _checked_flag("deterministic", deterministic),
             "backward": _checked_backward(backward),
             "autotune": _checked_flag("autotune", autotune),
+            "order": _checked_order(order),
         }
         return base._replace(**{k: value for k, value in given.items() if value is not None})
 
@@ -89,6 +105,11 @@ class Options(NamedTuple):
         autotuned.
         """
         return bool(self.forward_configs) if self.autotune is None else self.autotune
+
+    @property
+    def keeps_inputs(self) -> bool:
+        """Whether a launch keeps all that it reads, for derivatives of higher order."""
+        return self.order is not None and self.order > 1
 
     @property
     def requested(self) -> dict[str, object]:

@@ -20,7 +20,8 @@ from typing import Any
 
 import torch
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, AutodiffError
+from ..programs.dual import Dual, Moving
 from ..storage.memory import ALIGNMENT, allocate, is_non_overlapping, lay_out
 from ..storage.memory import tensor_span as own_span
 from .specialize import CompiledLaunch
@@ -52,6 +53,8 @@ class PureLaunch:
         # Of each argument, the directions (bits) that its content is a derivative along.
         self.directions = dict.fromkeys(self.slots, 0)
         self.order = 0
+        # The launch that this one computes tangents of, too.
+        self.primal: PureLaunch | None = None
         # Layouts of written arguments whose content no result depends on.
         self.blank: dict[int, Tensor] = {}
         self._derived: dict[frozenset[int], PureLaunch] = {}
@@ -76,6 +79,7 @@ class PureLaunch:
             bit = 1 << self.order
             further = {n: self.directions[i] | bit for n, i in tangents.items()}
             found.directions = {**self.directions, **further}
+            found.primal = self
             found.order, found.blank, found.aligned = self.order + 1, self.blank, self.aligned
             self._derived[arguments] = found
         return found
@@ -126,10 +130,52 @@ class PureLaunch:
             self.state.spec.names[argument],
         )
 
+    def by_plan(self, leaves, returned, wanted, cotangents: dict[int, Tensor]) -> list | None:
+        """Return tangents of outputs, and of gradients of what this computes tangents of, from its
+        plan with tangents; None if that cannot be.
+        """
+        primal = self.primal
+        if primal is None or not wanted or not set(wanted) <= set(primal.slots):
+            return None
+        tangents = self.state.spec.tangents
+        count = len(primal.leaves)
+        moving = dict(zip(tangents, leaves[count:], strict=True))
+        upstream = {j: cotangents.get(self.place(j)) for j in primal.written}
+        upstream = {j: u for j, u in upstream.items() if u is not None}
+        moved = {j: cotangents[j] for j in primal.written if j in cotangents}
+        if not upstream or not upstream.keys() >= moved.keys():
+            return None
+        try:
+            dual = primal.dual(wanted, tuple(upstream), frozenset(moving), bool(moved),
+                               leaves[:count])
+            if dual is None:
+                return None
+        except AutodiffError:
+            return None
+        own = [moving.get(i) for i in range(count)]
+        gradients = dual.run(leaves[:count], own, upstream, moved, bool(returned))
+        zeros = {i: torch.zeros_like(leaves[i]) for i in wanted if i not in gradients}
+        return [*(leaves[j] for j in returned), *({**gradients, **zeros}[i] for i in wanted)]
+
+    def dual(self, wanted, outputs, arguments: frozenset[int], moves: bool, leaves) -> Dual | None:
+        """Return a plan with tangents of these arguments, and perhaps of upstream gradients."""
+        execution = self.state.to_differentiate(wanted, outputs, self.grid, leaves)
+        kept = execution.duals
+        found = kept.get((arguments, moves), kept)
+        if found is kept:
+            found = None
+            if execution.can_be_dual:
+                read = frozenset(execution.plan.reread())
+                found = Dual(execution, Moving(arguments, moves, read, self.state.rules))
+                found.compile()
+            kept[arguments, moves] = found
+        return found
+
     def launch(self, leaves: list) -> None:
         """Run it as a node of autograd, if a gradient is wanted."""
         spec = self.state.spec
-        self.start(CompiledLaunch(spec.function, spec.kernel, self.grid, leaves), self.state)
+        values = spec.values_of(leaves)
+        self.start(CompiledLaunch(spec.function, spec.kernel, self.grid, values), self.state)
 
 
 def laid_out_tangent(given, primal: Tensor, around, is_own: bool, name: str) -> Tensor:
@@ -183,6 +229,11 @@ class Values(torch.autograd.Function):
             with torch.no_grad():
                 launch.launch(leaves)
             return tuple(leaves[j] for j in returned)
+        found = launch.by_plan(
+            leaves, returned, wanted, dict(zip(upstream, tensors[count:], strict=True))
+        )
+        if found is not None:
+            return tuple(found)
         before = {}
         with torch.enable_grad():
             for i in wanted:

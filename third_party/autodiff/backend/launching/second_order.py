@@ -16,11 +16,14 @@ from .pure import PureLaunch, Values
 Tensor = torch.Tensor
 
 
+WAY_OUT = "differentiable(kernel, order=2) keeps all that a launch reads"
+
+
 class Lost(Exception):
-    """What a launch has read is not there any more; says what, and the way out."""
+    """What a second derivative needs is not there; says why not."""
 
 
-def _found(execution, left, saved) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
     """Return what the tensors of a launch held before it, and those that held nothing of interest.
 
     Raises `Lost` for one that is not there.
@@ -28,24 +31,31 @@ def _found(execution, left, saved) -> tuple[dict[int, Tensor], dict[int, Tensor]
     spec, plan, facts = execution.state.spec, execution.plan, execution.facts
     read = dict(zip(execution.reread, saved, strict=False))
     others = dict(zip(execution.unsaved, left.inputs, strict=True))
+    before = dict(zip(execution.cloned, clones, strict=True))
     tensors, blank = {}, {}
     for i in spec.pointers:
         argument, name = plan.arguments[i], f"argument {spec.names[i]!r} of kernel {spec.name!r}"
         if not facts.tensors[i].is_tensor:
             continue
-        if i in execution.copied or (i in execution.kept and not argument.stored):
+        if i in before:
+            tensors[i] = before[i]
+        elif i in execution.copied and i not in execution.wanted:
+            tensors[i] = read[i]
+        elif i in execution.kept and not argument.stored:
             tensors[i] = read[i]
         elif i in others:
             reference, version = others[i]
             tensor = reference()
             if tensor is None:
-                raise Lost(f"{name}, which was freed since the launch, and its backward does not "
-                           "read it")
+                raise Lost(
+                    f"it depends on {name}, which is gone: first derivatives do not need it, so "
+                    "nothing kept it"
+                )
             if tensor._version != version:
-                raise Lost(f"{name}, which has changed since the launch")
+                raise Lost(f"it depends on {name}, which has changed since the launch")
             tensors[i] = tensor
         elif argument.loaded:
-            raise Lost(f"what {name} held before the launch, which wrote to it")
+            raise Lost(f"it depends on what {name} held before the launch, which wrote there")
         else:
             known = facts.tensors[i]
             blank[i] = allocate(
@@ -55,7 +65,7 @@ def _found(execution, left, saved) -> tuple[dict[int, Tensor], dict[int, Tensor]
 
 
 def differentiable_again(
-    start: Callable, ctx, saved, upstream: dict[int, Tensor], gradients: dict[int, Tensor]
+    start: Callable, ctx, saved, clones, upstream: dict[int, Tensor], gradients: dict[int, Tensor]
 ) -> dict[int, Tensor]:
     """Return gradients of a launch, by argument, so that they can be differentiated.
 
@@ -63,7 +73,7 @@ def differentiable_again(
     """
     execution, left = ctx.execution, ctx.left
     state = execution.state
-    tensors, blank = _found(execution, left, saved)
+    tensors, blank = _found(execution, left, saved, clones)
     leaves = list(left.scalars)
     for i in state.spec.pointers:
         leaves[i] = tensors.get(i, blank.get(i))

@@ -87,6 +87,22 @@ class Specialization:
         # TTIR for other values of constexprs.
         self._others: dict[tuple[str, object], str | None] = {}
 
+    def values_of(self, leaves) -> list:
+        """Return the values of the parameters from those of the plan's arguments."""
+        remaining, constants = iter(leaves), self.kernel.src.constants
+
+        def value(type_, path):
+            if isinstance(type_, (tuple, list)):
+                return tuple(value(part, (*path, n)) for n, part in enumerate(type_))
+            if type_.startswith("tensordesc<"):
+                return descriptors.rebuilt(type_, remaining)
+            if type_ != "constexpr":
+                return next(remaining)
+            return constants.get(path, constants.get(path[0]) if len(path) == 1 else None)
+
+        signature = self.kernel.src.signature.values()
+        return [value(type_, (n,)) for n, type_ in enumerate(signature)]
+
     @functools.cached_property
     def constants(self) -> dict[str, object]:
         """The values that the kernel was specialized for, by parameter."""

@@ -103,6 +103,11 @@ class KernelState:
             require_globals(state.used_rules)
         return state
 
+    @property
+    def rules(self) -> list[dict]:
+        """The user's rules that the kernel needs, for requests."""
+        return self._rules
+
     def user_rules(self) -> list[str]:
         """Return, in words, which user-defined derivatives the kernel has."""
         registered = [f"register_vjp of {rule['name']!r}" for rule in self._rules]
@@ -216,6 +221,35 @@ class KernelState:
         with self.lock:
             return self._new_execution(wanted, expected, grid, leaves)
 
+    def to_differentiate(self, wanted, outputs, grid, leaves) -> Execution:
+        """Return how to run a launch for gradients of these outputs that are differentiated again."""
+        asked = ("again", outputs)
+        with self.lock:
+            family = self._families.get(wanted)
+            if family is None:
+                family = self._families[wanted] = self._family(wanted)
+            extractor, executions = family
+            found = executions.get((asked, extractor.extract(grid, leaves)[0]))
+            if found is not None:
+                return found
+            _, aliasing = extractor.extract(grid, leaves)
+            extractor.validate(leaves, self.spec.target)
+            facts = Facts(extractor, grid, leaves, aliasing)
+            request = self.first_request(wanted, facts, cotangents=outputs, again=True)
+            found = Execution(self, wanted, self.choose(request, facts), facts)
+            return self._kept(asked, found, family, grid, leaves)
+
+    def _kept(self, asked, found: Execution, family, grid, leaves) -> Execution:
+        """Keep an execution for launches with its facts, and return it."""
+        extractor, executions = family
+        needed = found.needed()
+        if not extractor.covers(*needed):
+            self.forget(extractor, *needed)
+        if len(executions) >= _MAX_EXECUTIONS:
+            executions.clear()
+        executions[asked, extractor.extract(grid, leaves)[0]] = found
+        return found
+
     def _new_execution(self, wanted, expected, grid, leaves) -> Execution:
         family = self._families.get(wanted)
         if family is None:
@@ -235,14 +269,7 @@ class KernelState:
             found = self._planned(wanted, facts, None)
         if self.atomics == WARNED_OF:
             determinism.warn(self.spec, found.backward.plan)
-        needed = found.needed()
-        if not extractor.covers(*needed):
-            self.forget(extractor, *needed)
-        facts_key, _ = extractor.extract(grid, leaves)
-        if len(executions) >= _MAX_EXECUTIONS:
-            executions.clear()
-        executions[expected, facts_key] = found
-        return found
+        return self._kept(expected, found, family, grid, leaves)
 
     def _planned(self, wanted, facts, outputs) -> Execution:
         """Return how to run a launch for gradients of these outputs, or (None) of all."""

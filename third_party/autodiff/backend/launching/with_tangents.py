@@ -55,6 +55,10 @@ class WithTangents(Specialization):
         """Return the names of functions with user-defined derivatives in the kernel's source."""
         return self.primal.own_derivatives()
 
+    def values_of(self, leaves) -> list:
+        """Return the values of the kernel's parameters: there are no others."""
+        return list(leaves)
+
     def place_of_tangent(self, argument: int) -> int | None:
         """Return which argument is the tangent of one of the primal's; None if it has none."""
         if argument not in self.tangents:

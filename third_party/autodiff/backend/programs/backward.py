@@ -31,11 +31,7 @@ class Backward(Binding):
         arounds = (Around.of(g, plan, facts, spec, checks) for g in plan.gradients)
         self.around = {a.argument: a for a in arounds if a is not None}
         self.gradients = {g.argument: g for g in plan.gradients}
-        self.tallied = frozenset(
-            i
-            for i, g in self.gradients.items()
-            if g.tallied is not None and facts.evaluate(g.tallied.tally.when)
-        )
+        self.tallied = self._tallied()
         self.sums = {g.argument: self._sum(g) for g in plan.gradients if g.partials is not None}
         self.pointers = tuple(sorted(plan.reread()))
         _, *stages = HostProgram.of(plan)
@@ -44,6 +40,14 @@ class Backward(Binding):
             executables = self._suited()
         self.launches = tuple(map(self.bind, executables))
         self._bind_program()
+
+    def _tallied(self) -> frozenset[int]:
+        """Return the gradients whose additions are counted, so that some are rounded at once."""
+        return frozenset(
+            i
+            for i, g in self.gradients.items()
+            if g.tallied is not None and self.facts.evaluate(g.tallied.tally.when)
+        )
 
     def _sum(self, gradient) -> SumOfPartials:
         tensor = self.facts.tensors[gradient.argument]

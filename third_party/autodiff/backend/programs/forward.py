@@ -40,6 +40,10 @@ class Forward(Binding):
         elif 0 not in self.facts.grid:
             load(kernel)
 
+    def _kernels(self):
+        """Yield every kernel of ours that is launched."""
+        return (executable for executable, *_ in self.sequence)
+
     def run(self, kernel, grid, values, leaves) -> list[torch.Tensor]:
         """Launch; returns copies of arguments, and what the forward leaves."""
         if self._is_plain:

@@ -50,6 +50,30 @@ static void addAlternatives(triton::FuncOp kernel, const ArgumentSet &outputs,
   }
 }
 
+/// Removes stores to arguments that nobody reads afterwards, if the kernel does
+/// not, either.
+static void dropStores(triton::FuncOp kernel, ArrayRef<unsigned> unread) {
+  ArgumentSet dropped(unread.begin(), unread.end());
+  auto isDropped = [&](BlockArgument base) {
+    return dropped.contains(base.getArgNumber());
+  };
+  SmallVector<Operation *> stores;
+  kernel.walk([&](Operation *op) {
+    if (op->getNumRegions() || isMemoryEffectFree(op) ||
+        op->getNumOperands() == 0 || !isPointer(op->getOperand(0).getType()))
+      return;
+    auto bases = getBaseArguments(op->getOperand(0));
+    if (isa<triton::StoreOp>(op) && llvm::all_of(bases, isDropped))
+      stores.push_back(op);
+    else
+      for (BlockArgument base : bases)
+        dropped.erase(base.getArgNumber());
+  });
+  for (Operation *store : stores)
+    if (llvm::all_of(getBaseArguments(store->getOperand(0)), isDropped))
+      store->erase();
+}
+
 void PushTangents::runOnOperation() {
   if (failed(checkNeeds(getArgument(), getOperation(),
                         {Need::Kernel, Need::OneBlock})))
@@ -92,4 +116,5 @@ void PushTangents::runOnOperation() {
   if (failed(tangents.push(primal.getBody().front())))
     return signalPassFailure();
   triton::ReturnOp::create(builder, primal.getLoc(), ValueRange());
+  dropStores(kernel, unread);
 }

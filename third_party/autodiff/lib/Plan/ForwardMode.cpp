@@ -23,11 +23,15 @@ namespace {
 struct ForwardOptions : PassPipelineOptions<ForwardOptions> {
   ListOption<unsigned> tangents{
       *this, "tangents", llvm::cl::desc("Arguments that have tangents.")};
+  ListOption<unsigned> unread{
+      *this, "unread",
+      llvm::cl::desc("Arguments whose content nobody reads afterwards.")};
 };
 } // namespace
 
 void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
-                                          ArrayRef<unsigned> tangents) {
+                                          ArrayRef<unsigned> tangents,
+                                          ArrayRef<unsigned> unread) {
   pm.addPass(createNormalize());
   pm.addNestedPass<triton::FuncOp>(createMarkMiscomputed());
   pm.addPass(createLinkRules());
@@ -39,6 +43,7 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   PushTangentsOptions push;
   push.allWanted = false;
   push.wanted.assign(tangents.begin(), tangents.end());
+  push.unread.assign(unread.begin(), unread.end());
   pm.addPass(createPushTangents(push));
   // What a tangent is multiplied by has derivatives where the tangent is zero.
   pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
@@ -56,8 +61,8 @@ void mlir::autodiff::registerForwardPipeline() {
       "autodiff-push-forward",
       "Derive the kernel that computes tangents beside its values",
       [](OpPassManager &pm, const ForwardOptions &options) {
-        buildForwardPipeline(pm,
-                             llvm::to_vector_of<unsigned>(options.tangents));
+        buildForwardPipeline(pm, llvm::to_vector_of<unsigned>(options.tangents),
+                             llvm::to_vector_of<unsigned>(options.unread));
       });
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Differentiate.h"
 
+#include "autodiff/Forward/Passes.h"
 #include "autodiff/Source/Passes.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Target/Passes.h"
@@ -178,7 +179,13 @@ static void addDerive(Passes &passes, const Request &request) {
         withCotangents(request, withRepeated(request, MarkStatesOptions())))));
   passes.add(createMaskLoads(withLaunch(request, MaskLoadsOptions())));
   passes.add(createRoundLate());
-  passes.add(createReverse(withLaunch(request, ReverseOptions())));
+  ReverseOptions reverse;
+  reverse.again = request.again;
+  passes.add(createReverse(withLaunch(request, reverse)));
+  if (request.again) {
+    passes.addToKernels(createNarrowZeros());
+    passes.add(createWriteMarkers());
+  }
   passes.clean();
   passes.add(createMarkLive());
   passes.add(createPlaceTapes());

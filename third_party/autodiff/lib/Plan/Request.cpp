@@ -133,6 +133,7 @@ static bool Request::*findFlag(StringRef key) {
       .Case("scheduled", &Request::scheduled)
       .Case("anyOrder", &Request::anyOrder)
       .Case("explain", &Request::explain)
+      .Case("again", &Request::again)
       .Default(nullptr);
 }
 
@@ -143,6 +144,7 @@ static SmallVector<unsigned> Request::*findIndices(StringRef key) {
       .Case("repeated", &Request::repeated)
       .Case("confine", &Request::confine)
       .Case("aligned", &Request::aligned)
+      .Case("unread", &Request::unread)
       .Default(nullptr);
 }
 

@@ -4,6 +4,7 @@
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/Tangents.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -49,8 +50,26 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   return success();
 }
 
+/// Users define the pullback only. One of the compiler's own (it has no `call`)
+/// is the identity of another value, which it is equal to.
+static LogicalResult pushCustom(CustomVjpOp op, Tangents &tangents) {
+  Block &pullback = op.getPullback().front();
+  if (op.getCall() || op.getInputs().size() != 1 ||
+      pullback.getTerminator()->getOperand(0) != pullback.getArgument(0))
+    return op.emitError()
+           << "no forward-mode rule for " << op.getRule()
+           << ", of which there is only a pullback: a derivative of one's own "
+              "need not be the transpose of a tangent. For tangents and second "
+              "derivatives, take the function without it";
+  Value result = op->getResult(0);
+  if (Value tangent = tangents.get(op.getInputs()[0]))
+    tangents.add(result, castFloat(tangents.builder, tangents.loc(), tangent,
+                                   getElementTypeOrSelf(
+                                       Tangents::typeFor(result.getType()))));
+  return success();
+}
+
 void mlir::autodiff::addCustomVjpRules(RuleTable &table) {
-  // Users define the pullback only.
   table.add<CustomVjpOp>("what the user's function returns", customVjp,
-                         /*push=*/nullptr);
+                         pushCustom);
 }

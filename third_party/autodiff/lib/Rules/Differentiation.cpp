@@ -84,7 +84,8 @@ void mlir::autodiff::keepMarkers(Operation *root) {
     OpBuilder b(custom);
     for (auto [result, value] :
          llvm::zip_equal(custom.getResults(), custom.getValues()))
-      result.replaceAllUsesWith(OnceOp::create(b, custom.getLoc(), value));
+      result.replaceAllUsesWith(
+          custom.getCall() ? OnceOp::create(b, custom.getLoc(), value) : value);
     custom.erase();
   });
 }

@@ -28,7 +28,9 @@ def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
     ListOption<"outputs", "outputs", "unsigned",
                "arguments whose stored content gets tangents">,
     Option<"allOutputs", "all-outputs", "bool", "true",
-           "take every float argument that is stored to instead">
+           "take every float argument that is stored to instead">,
+    ListOption<"unread", "unread", "unsigned",
+               "arguments to whose memory nothing has to be stored">
   ];
 }
 

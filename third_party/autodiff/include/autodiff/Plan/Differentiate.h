@@ -22,8 +22,10 @@ void registerPipelines();
 void registerFunctionPipeline();
 
 /// Adds the passes that make, of a kernel, one that also computes tangents of
-/// what it stores, from those of the arguments `tangents`.
-void buildForwardPipeline(OpPassManager &pm, ArrayRef<unsigned> tangents);
+/// what it stores, from those of the arguments `tangents`. It stores nothing to
+/// the arguments `unread`.
+void buildForwardPipeline(OpPassManager &pm, ArrayRef<unsigned> tangents,
+                          ArrayRef<unsigned> unread);
 
 /// Registers these passes as a named pipeline.
 void registerForwardPipeline();

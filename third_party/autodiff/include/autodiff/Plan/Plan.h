@@ -43,6 +43,10 @@ struct Request {
   /// Derive no plan but a kernel that computes tangents, from those of these
   /// arguments.
   std::optional<SmallVector<unsigned>> tangents;
+  /// Arguments of that kernel whose content nobody reads afterwards.
+  SmallVector<unsigned> unread;
+  /// The derived kernels are differentiated again.
+  bool again = false;
   /// Arguments for which a check failed: their gradients are added atomically.
   SmallVector<unsigned> atomic;
   /// Arguments for which a check failed: stored addresses may repeat.

@@ -1,0 +1,90 @@
+"""Times of tangents and second derivatives, beside those of values and first ones.
+
+    python benchmarks/derivatives.py [--quick] [--only TEXT]
+
+For each case: microseconds of the GPU for a forward, a launch with tangents of all inputs, a
+backward and a double backward, by all inputs and by the upstream gradients; and the errors of the
+latter two against PyTorch in float64 on smaller copies is `check(op, inputs, order=2)`.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+from cases import all_cases
+from torch.autograd import forward_ad
+from triton.backends.autodiff import autodiff
+
+from timing import gpu_time
+
+
+def listed(value) -> list:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def microseconds(function) -> float:
+    return gpu_time(function, quick=True) or float("nan")
+
+
+def measured(function, inputs) -> tuple[float, float, float, float, int]:
+    """Return microseconds of forward, tangents, backward and double backward, and bytes of the
+    last.
+    """
+    leaves = [x for x in inputs if isinstance(x, torch.Tensor) and x.requires_grad]
+    tangents = {id(x): torch.randn_like(x) for x in leaves}
+
+    def forward():
+        with torch.no_grad():
+            return function(*inputs)
+
+    def push():
+        with torch.no_grad(), forward_ad.dual_level():
+            return function(
+                *(forward_ad.make_dual(x, tangents[id(x)]) if id(x) in tangents else x
+                  for x in inputs)
+            )
+
+    outputs = [y for y in listed(function(*inputs)) if y.requires_grad]
+    upstream = [torch.randn_like(y, requires_grad=True) for y in outputs]
+    gradients = torch.autograd.grad(outputs, leaves, upstream, create_graph=True)
+    along = [torch.randn_like(g) for g in gradients]
+
+    def backward():
+        return torch.autograd.grad(outputs, leaves, upstream, retain_graph=True)
+
+    def double():
+        return torch.autograd.grad(
+            gradients, (*leaves, *upstream), along, retain_graph=True, allow_unused=True
+        )
+
+    times = [microseconds(f) for f in (forward, push, backward, double)]
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    double()
+    return *times, torch.cuda.max_memory_allocated() - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    given = parser.parse_args()
+    print("| case | forward | tangents | ÷ | backward | twice | ÷ | MiB of it |")
+    print("|---|---|---|---|---|---|---|---|")
+    for case in all_cases(given.quick):
+        if given.only not in case.name:
+            continue
+        try:
+            found = measured(autodiff(case.kernel, case.stub), case.inputs())
+        except Exception as error:
+            print(f"| {case.name} | {type(error).__name__}: {str(error).splitlines()[0][:150]} |",
+                  flush=True)
+            continue
+        f, p, b, d, size = found
+        print(f"| {case.name} | {f:.0f} | {p:.0f} | {p / f:.2f} | {b:.0f} | {d:.0f} | {d / b:.2f} "
+              f"| {size / 2**20:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
