@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 
+import orders
 import torch
 from watched import Watch, watched
 
 # Set by --forward-only: launch the plain kernels and compare outputs only.
 FORWARD_ONLY = False
+ORDERS = bool(os.environ.get("TAD_ORDERS"))
 
 # Ours may be this many times as far from float64 as PyTorch autograd in the same precision.
 FACTOR = 2.0
@@ -141,6 +144,8 @@ def assert_gradients_close(
         assert gradient is not None and gradient.dtype == x.dtype, f"input {i}: no gradient"
         name = f"gradient of input {i}"
         assert_close(name, gradient, baseline, truth, roundings, updates, theirs)
+    if ORDERS:
+        orders.assert_orders_close(op, reference, inputs, upstreams, _copy, floor)
 
 
 def assert_gradcheck(op: Callable, inputs: Sequence, **options) -> None:
