@@ -238,7 +238,7 @@ class Execution:
         kept = [i for i in self.backward.pointers if facts.tensors[i].is_tensor]
         self.cloned = ()
         if self.state.options.keeps_inputs:
-            loaded = [i for i in facts.tensors if plan.arguments[i].loaded]
+            loaded = [i for i in facts.tensors if self.state.plain.arguments[i].loaded]
             loaded = [i for i in loaded if facts.tensors[i].is_tensor]
             changed = {i for j in outputs for i in (j, *facts.aliases(j))}
             self.cloned = tuple(i for i in loaded if i in changed)

@@ -28,13 +28,13 @@ def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int,
 
     Raises `Lost` for one that is not there.
     """
-    spec, plan, facts = execution.state.spec, execution.plan, execution.facts
+    spec, plain, facts = execution.state.spec, execution.state.plain, execution.facts
     read = dict(zip(execution.reread, saved, strict=False))
     others = dict(zip(execution.unsaved, left.inputs, strict=True))
     before = dict(zip(execution.cloned, clones, strict=True))
     tensors, blank = {}, {}
     for i in spec.pointers:
-        argument, name = plan.arguments[i], f"argument {spec.names[i]!r} of kernel {spec.name!r}"
+        argument, name = plain.arguments[i], f"argument {spec.names[i]!r} of kernel {spec.name!r}"
         if not facts.tensors[i].is_tensor:
             continue
         if i in before:
@@ -43,7 +43,12 @@ def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int,
             tensors[i] = read[i]
         elif i in execution.kept and not argument.stored:
             tensors[i] = read[i]
-        elif i in others:
+        elif not argument.loaded:
+            known = facts.tensors[i]
+            blank[i] = allocate(
+                known.shape, known.strides, known.span, known.dtype, facts.device, False
+            )
+        elif i in others and not argument.stored:
             reference, version = others[i]
             tensor = reference()
             if tensor is None:
@@ -54,13 +59,8 @@ def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int,
             if tensor._version != version:
                 raise Lost(f"it depends on {name}, which has changed since the launch")
             tensors[i] = tensor
-        elif argument.loaded:
-            raise Lost(f"it depends on what {name} held before the launch, which wrote there")
         else:
-            known = facts.tensors[i]
-            blank[i] = allocate(
-                known.shape, known.strides, known.span, known.dtype, facts.device, False
-            )
+            raise Lost(f"it depends on what {name} held before the launch, which wrote there")
     return tensors, blank
 
 

@@ -26,6 +26,8 @@ from .forward import Forward
 from .host_steps import Registers
 
 Tensor = torch.Tensor
+# What an exchange may take from: upstream gradients.
+_TAKEN = ("cotangent", "gradient")
 # What is done once: numbers.
 _ONCE = (host_steps.Evaluate,)
 _LAUNCHES = (host_steps.LaunchForward, host_steps.LaunchKernel, host_steps.Count)
@@ -115,8 +117,9 @@ class _Dual:
         kernel = own.kernel
         moving = [k for k, operand in enumerate(kernel.operands) if self._moves(*operand)]
         unread = [k for k, operand in enumerate(kernel.operands) if self._is_unread(*operand)]
+        taken = [k for k, (kind, _) in enumerate(kernel.operands) if kind in _TAKEN]
         request = {
-            "tangents": moving, "unread": unread, "rules": self.moving.rules,
+            "tangents": moving, "unread": unread, "taken": taken, "rules": self.moving.rules,
             **described(own.target),
         }
         pushed = kernel_with_tangents(kernel.ttir, request, kernel.name)
@@ -169,10 +172,11 @@ class DualForward(_Dual, Forward):
         self.is_needed = plan.forward is not None or not moving.read.isdisjoint(plan.plan.outputs)
         if plan.forward is None:
             operands = tuple(("argument", i) for i in range(len(spec.types)))
-            own = Kernel(spec.name, spec.ttir, None, operands)
+            # The user's launch, whatever the plan makes of it.
+            own = Kernel(spec.name, spec.ttir, tuple(execution.facts.grid), operands)
             plan = copy.copy(plan)
             plan.forward = Executable(own, spec.target, spec.options, {})
-        super().__init__(plan, execution.facts, spec, execution.copied)
+        super().__init__(plan, execution.forward.facts, spec, execution.copied)
 
     def count(self, pair: Pair) -> None:
         """Count how often loops run."""

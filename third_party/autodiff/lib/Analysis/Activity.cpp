@@ -274,7 +274,7 @@ static llvm::StringRef describeOrigin(Value origin) {
 /// Rejects an access for which derivatives would be wrong: to memory of unknown
 /// origin, or of floats in the form of integers.
 void Activity::checkAccess(Operation *op) {
-  if (op->getNumResults() && getWrittenValue(op) &&
+  if (op->getNumResults() && getWrittenValue(op) && !op->hasAttr(kTakesAttr) &&
       isActive(op->getResult(0)) &&
       isDifferentiable(op->getResult(0).getType()))
     return fail(op, "no derivative rule for the result of an atomic "

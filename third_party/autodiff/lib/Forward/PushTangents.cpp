@@ -5,8 +5,10 @@
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/DerivedKernels.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Transforms/Needs.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_PUSHTANGENTS
@@ -74,6 +76,19 @@ static void dropStores(triton::FuncOp kernel, ArrayRef<unsigned> unread) {
       store->erase();
 }
 
+/// Marks exchanges with zero that take what is in memory of `taken`.
+static void markTaking(triton::FuncOp kernel, ArrayRef<unsigned> taken) {
+  kernel.walk([&](triton::AtomicRMWOp op) {
+    auto isTaken = [&](BlockArgument base) {
+      return llvm::is_contained(taken, base.getArgNumber());
+    };
+    if (op.getAtomicRmwOp() == triton::RMWOp::XCHG &&
+        matchPattern(withoutBitcast(op.getVal()), m_AnyZeroFloat()) &&
+        llvm::all_of(getBaseArguments(withoutBitcast(op.getPtr())), isTaken))
+      op->setAttr(kTakesAttr, UnitAttr::get(op.getContext()));
+  });
+}
+
 void PushTangents::runOnOperation() {
   if (failed(checkNeeds(getArgument(), getOperation(),
                         {Need::Kernel, Need::OneBlock})))
@@ -87,6 +102,7 @@ void PushTangents::runOnOperation() {
   ArgumentSet varied = findWanted(primal, allWanted, wanted);
   ArgumentSet stored = findWithCotangents(primal, allOutputs, outputs);
   addAlternatives(primal, stored, varied);
+  markTaking(primal, taken);
   Activity activity(primal, varied, stored);
   if (failed(activity.check()))
     return signalPassFailure();

@@ -86,7 +86,7 @@ mlir::autodiff::differentiate(ModuleOp module, llvm::StringRef requestJson) {
   if (request->anyOrder)
     module->setAttr(kAnyOrderAttr, UnitAttr::get(module.getContext()));
   if (request->tangents)
-    buildForwardPipeline(pm, *request->tangents, request->unread);
+    buildForwardPipeline(pm, *request);
   else if (failed(buildDifferentiatePipeline(pm, *request)))
     return failure();
   if (request->explain)

@@ -23,15 +23,12 @@ namespace {
 struct ForwardOptions : PassPipelineOptions<ForwardOptions> {
   ListOption<unsigned> tangents{
       *this, "tangents", llvm::cl::desc("Arguments that have tangents.")};
-  ListOption<unsigned> unread{
-      *this, "unread",
-      llvm::cl::desc("Arguments whose content nobody reads afterwards.")};
 };
 } // namespace
 
 void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
-                                          ArrayRef<unsigned> tangents,
-                                          ArrayRef<unsigned> unread) {
+                                          const Request &request) {
+  ArrayRef<unsigned> tangents = *request.tangents;
   pm.addPass(createNormalize());
   pm.addNestedPass<triton::FuncOp>(createMarkMiscomputed());
   pm.addPass(createLinkRules());
@@ -43,7 +40,8 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   PushTangentsOptions push;
   push.allWanted = false;
   push.wanted.assign(tangents.begin(), tangents.end());
-  push.unread.assign(unread.begin(), unread.end());
+  push.unread.assign(request.unread.begin(), request.unread.end());
+  push.taken.assign(request.taken.begin(), request.taken.end());
   pm.addPass(createPushTangents(push));
   // What a tangent is multiplied by has derivatives where the tangent is zero.
   pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
@@ -61,8 +59,9 @@ void mlir::autodiff::registerForwardPipeline() {
       "autodiff-push-forward",
       "Derive the kernel that computes tangents beside its values",
       [](OpPassManager &pm, const ForwardOptions &options) {
-        buildForwardPipeline(pm, llvm::to_vector_of<unsigned>(options.tangents),
-                             llvm::to_vector_of<unsigned>(options.unread));
+        Request request;
+        request.tangents = llvm::to_vector_of<unsigned>(options.tangents);
+        buildForwardPipeline(pm, request);
       });
 }
 

@@ -145,6 +145,7 @@ static SmallVector<unsigned> Request::*findIndices(StringRef key) {
       .Case("confine", &Request::confine)
       .Case("aligned", &Request::aligned)
       .Case("unread", &Request::unread)
+      .Case("taken", &Request::taken)
       .Default(nullptr);
 }
 

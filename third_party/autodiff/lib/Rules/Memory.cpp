@@ -229,18 +229,21 @@ static LogicalResult push(triton::AtomicRMWOp op, Tangents &tangents) {
   FailureOr<Value> pointer = findTangents(op, tangents);
   if (failed(pointer) || !*pointer)
     return pointer;
-  if (op.getAtomicRmwOp() != triton::RMWOp::FADD)
+  bool takes = op->hasAttr(kTakesAttr);
+  if (op.getAtomicRmwOp() != triton::RMWOp::FADD && !takes)
     return op.emitError()
            << "no forward-mode rule for " << spellForUser(op)
            << " on a differentiated tensor; floating-point add has one";
-  if (!tangents.get(op.getVal()))
+  if (!tangents.get(op.getVal()) && !takes)
     return success();
   IRMapping map;
   if (Value mask = op.getMask())
     map.map(mask, tangents.primal(mask));
   map.map(op.getPtr(), *pointer);
   map.map(op.getVal(), getWrittenTangent(op.getVal(), tangents));
-  tangents.builder.clone(*op, map);
+  Operation *pushed = tangents.builder.clone(*op, map);
+  if (takes)
+    tangents.add(op.getResult(), tangents.widen(pushed->getResult(0)));
   return success();
 }
 

@@ -45,6 +45,10 @@ constexpr llvm::StringLiteral kAttainedAttr = "autodiff.attained";
 /// Marks a select of zero where a cotangent, or another factor of a product, is
 /// zero: the product may be NaN there.
 constexpr llvm::StringLiteral kUnlessZeroAttr = "autodiff.unless_zero";
+
+/// Attribute of an exchange with zero that takes what is in memory. Several
+/// programs may, and it does not matter which of them comes first.
+constexpr llvm::StringLiteral kTakesAttr = "autodiff.takes";
 /// Number of a memory operation within the user's kernel.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// On a load in the copy that is differentiated: its mask leaves out lanes that

@@ -30,7 +30,10 @@ def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
     Option<"allOutputs", "all-outputs", "bool", "true",
            "take every float argument that is stored to instead">,
     ListOption<"unread", "unread", "unsigned",
-               "arguments to whose memory nothing has to be stored">
+               "arguments to whose memory nothing has to be stored">,
+    ListOption<"taken", "taken", "unsigned",
+               "arguments from which exchanges with zero take what is there: "
+               "whichever program does, the result is the same">
   ];
 }
 

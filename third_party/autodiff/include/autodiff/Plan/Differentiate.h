@@ -22,10 +22,8 @@ void registerPipelines();
 void registerFunctionPipeline();
 
 /// Adds the passes that make, of a kernel, one that also computes tangents of
-/// what it stores, from those of the arguments `tangents`. It stores nothing to
-/// the arguments `unread`.
-void buildForwardPipeline(OpPassManager &pm, ArrayRef<unsigned> tangents,
-                          ArrayRef<unsigned> unread);
+/// what it stores, from those of the arguments that the request names.
+void buildForwardPipeline(OpPassManager &pm, const Request &request);
 
 /// Registers these passes as a named pipeline.
 void registerForwardPipeline();

@@ -45,6 +45,8 @@ struct Request {
   std::optional<SmallVector<unsigned>> tangents;
   /// Arguments of that kernel whose content nobody reads afterwards.
   SmallVector<unsigned> unread;
+  /// Arguments of that kernel from which one program takes what is there.
+  SmallVector<unsigned> taken;
   /// The derived kernels are differentiated again.
   bool again = false;
   /// Arguments for which a check failed: their gradients are added atomically.
