@@ -209,7 +209,7 @@ def start(resolved, state):
     if wanted and torch.is_grad_enabled():
         execution = state.execution(wanted, grid, leaves)
     if execution is None or not execution.position:
-        launch_plainly(resolved, state.options)
+        launch_plainly(resolved, state)
         refuse_addresses(kernel, resolved.function, leaves)
         name, names = state.spec.name, state.spec.names
         note_writes([(j, (name, names[j], None)) for j in state.outputs or ()], leaves)
@@ -276,14 +276,13 @@ def _launch(resolved) -> None:
     launch(resolved.kernel, resolved.grid, resolved.values)
 
 
-def launch_plainly(resolved, options) -> None:
-    """Run a resolved launch without gradients."""
+def launch_plainly(resolved, state=None) -> None:
+    """Run a resolved launch without gradients; `state` is that of its kernel, if it has one."""
     _launch(resolved)
     if not plain_launches.note(resolved.kernel, resolved.values):
-        state = KernelState.existing(resolved.kernel, options)
-        if state is not None and state.outputs:
+        if state is not None:
             leaves = state.spec.flatten(resolved.values)
-            written = (leaves[j] for j in state.outputs)
+            written = (leaves[j] for j in state.plain.outputs)
             plain_launches.increase(
                 [t for t in written if isinstance(t, Tensor) and not t.is_inference()]
             )

@@ -22,7 +22,16 @@ import torch
 
 from ..errors import ArgumentError, AutodiffError
 from ..programs.dual import Dual, Moving
-from ..storage.memory import ALIGNMENT, allocate, is_non_overlapping, lay_out
+from ..storage.memory import (
+    ALIGNMENT,
+    Span,
+    allocate,
+    extent,
+    is_non_overlapping,
+    lay_out,
+    restore,
+    same_strides,
+)
 from ..storage.memory import tensor_span as own_span
 from .specialize import CompiledLaunch
 
@@ -46,6 +55,8 @@ class PureLaunch:
         self.slots = tuple(i for i in state.spec.pointers if isinstance(leaves[i], Tensor))
         self.arguments, self.accesses = state.plain.arguments, state.accesses
         self.written = tuple(i for i in self.slots if self.arguments[i].stored)
+        # How the kernel addresses them: strides are numbers among its arguments.
+        self.strides = {i: leaves[i].stride() for i in self.slots}
         # Those whose memory is aligned, which Triton compiles for.
         self.aligned = frozenset(i for i in self.slots if _is_aligned(leaves[i]))
         # Of each argument that is a tangent, the argument that it is laid out like.
@@ -55,8 +66,8 @@ class PureLaunch:
         self.order = 0
         # The launch that this one computes tangents of, too.
         self.primal: PureLaunch | None = None
-        # Layouts of written arguments whose content no result depends on.
-        self.blank: dict[int, Tensor] = {}
+        # What makes memory for written arguments whose content no result depends on.
+        self.blank: dict[int, Callable[[], Tensor]] = {}
         self._derived: dict[frozenset[int], PureLaunch] = {}
 
     @property
@@ -80,6 +91,7 @@ class PureLaunch:
             further = {n: self.directions[i] | bit for n, i in tangents.items()}
             found.directions = {**self.directions, **further}
             found.primal = self
+            found.strides = self.strides
             found.order, found.blank, found.aligned = self.order + 1, self.blank, self.aligned
             self._derived[arguments] = found
         return found
@@ -96,7 +108,7 @@ class PureLaunch:
         leaves = list(self.leaves)
         for i in self.slots:
             if i not in self.like:
-                leaves[i] = tensors[i].detach() if i in tensors else torch.empty_like(self.blank[i])
+                leaves[i] = tensors[i].detach() if i in tensors else self.blank[i]()
         for i in self.slots:
             if i in self.like:
                 leaves[i] = self._tangent(i, tensors.get(i), leaves)
@@ -105,20 +117,28 @@ class PureLaunch:
         return leaves
 
     def _is_moved(self, argument: int, tensor: Tensor) -> bool:
-        """Whether a tensor is not aligned as the kernel was compiled for, as an example may be."""
-        return argument in self.aligned and not _is_aligned(tensor)
+        """Whether a tensor is not where the kernel looks: an example may be aligned otherwise, and
+        hooks on saved tensors give them other strides.
+        """
+        strides = self.strides[argument]
+        is_there = same_strides(tensor.shape, tensor.stride(), strides) and not tensor.is_neg()
+        return not is_there or (argument in self.aligned and not _is_aligned(tensor))
 
     def _copy(self, argument: int, leaves) -> Tensor:
         """Return a copy of a tensor, outside of which the kernel touches nothing, aligned."""
-        tensor = leaves[argument]
-        if self.accesses.around(argument, leaves, self.grid) is not None:
+        tensor, strides = leaves[argument], self.strides[argument]
+        has_strides = same_strides(tensor.shape, tensor.stride(), strides)
+        if has_strides and self.accesses.around(argument, leaves, self.grid) is not None:
             spec = self.state.spec
             raise ArgumentError(
                 f"argument {spec.names[argument]!r} of kernel {spec.name!r} is a part of a tensor, "
                 "and the kernel may touch what is around it: for derivatives by torch.func, or of "
                 "second order, pass the whole tensor, or a part that all accesses are in"
             )
-        layout = (tensor.shape, tensor.stride(), own_span(tensor), tensor.dtype, tensor.device)
+        span = Span(0, extent(tensor.shape, strides))
+        if not is_non_overlapping(tensor.shape, strides):
+            return restore(tensor, strides, span)
+        layout = (tensor.shape, strides, span, tensor.dtype, tensor.device)
         return allocate(*layout, zero=False).copy_(tensor)
 
     def _tangent(self, argument: int, given: Tensor | None, leaves) -> Tensor:
@@ -150,7 +170,8 @@ class PureLaunch:
                                leaves[:count])
             if dual is None:
                 return None
-        except AutodiffError:
+        except AutodiffError as error:
+            if "TAD_DUAL" in __import__("os").environ: print("NO DUAL", error)
             return None
         own = [moving.get(i) for i in range(count)]
         gradients = dual.run(leaves[:count], own, upstream, moved, bool(returned))

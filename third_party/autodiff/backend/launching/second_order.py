@@ -6,6 +6,7 @@ that is gone, or has changed since, is not there for a second derivative, which 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -23,8 +24,9 @@ class Lost(Exception):
     """What a second derivative needs is not there; says why not."""
 
 
-def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
-    """Return what the tensors of a launch held before it, and those that held nothing of interest.
+def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int, Callable]]:
+    """Return what the tensors of a launch held before it, and what makes memory for those that held
+    nothing of interest.
 
     Raises `Lost` for one that is not there.
     """
@@ -45,9 +47,8 @@ def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int,
             tensors[i] = read[i]
         elif not argument.loaded:
             known = facts.tensors[i]
-            blank[i] = allocate(
-                known.shape, known.strides, known.span, known.dtype, facts.device, False
-            )
+            layout = (known.shape, known.strides, known.span, known.dtype, facts.device, False)
+            blank[i] = functools.partial(allocate, *layout)
         elif i in others and not argument.stored:
             reference, version = others[i]
             tensor = reference()
@@ -74,11 +75,14 @@ def differentiable_again(
     execution, left = ctx.execution, ctx.left
     state = execution.state
     tensors, blank = _found(execution, left, saved, clones)
-    leaves = list(left.scalars)
+    leaves, layouts = list(left.scalars), execution.facts.tensors
     for i in state.spec.pointers:
-        leaves[i] = tensors.get(i, blank.get(i))
+        leaves[i] = tensors[i] if i in tensors else blank[i]() if i in blank else leaves[i]
     launch = PureLaunch(start, state, execution.facts.grid, leaves)
     launch.blank = blank
+    # Hooks on saved tensors may give them other strides.
+    launch.strides = {i: layouts[i].strides for i in launch.slots}
+    launch.aligned = frozenset(launch.slots)
     known = list(gradients.values())
     call = (launch, (), tuple(gradients), tuple(upstream), known)
     given = (tensors.get(i) for i in launch.slots)

@@ -138,8 +138,9 @@ class KernelState:
 
     @functools.cached_property
     def plain(self) -> Plan:
-        """A plan, for what all plans say of the kernel itself."""
-        return self.executable_plan(self.first_request(None)).plan
+        """A plan of no gradient, for what all plans say of the kernel itself."""
+        nothing = PlanRequest((), (), save=False, assume=False, scheduled=False)
+        return self.executable_plan(nothing).plan
 
     @functools.cached_property
     def accesses(self) -> Accesses:

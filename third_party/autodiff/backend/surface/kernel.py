@@ -262,7 +262,8 @@ class DifferentiableKernel(Differentiable):
         if wants or pushes or is_counting():
             self._plan_and_launch(launch)
         else:
-            nodes.launch_plainly(launch, self._resolver.options)
+            state = KernelState.existing(launch.kernel, self._resolver.options)
+            nodes.launch_plainly(launch, state)
             self._keep_for_explain(launch.kernel, None, launch.function)
         return wants
 

@@ -79,13 +79,21 @@ Operation *Differentiation::clone(Operation &op) {
   return builder.clone(op, primals);
 }
 
+/// The value that a function with its own derivative has. One of the
+/// compiler's, not the user's, is stopped only since it is there twice.
+static Value unstopped(CustomVjpOp custom, Value value) {
+  auto stop = value.getDefiningOp<StopGradientOp>();
+  return stop && !custom.getCall() ? stop.getValue() : value;
+}
+
 void mlir::autodiff::keepMarkers(Operation *root) {
   root->walk([](CustomVjpOp custom) {
     OpBuilder b(custom);
     for (auto [result, value] :
          llvm::zip_equal(custom.getResults(), custom.getValues()))
-      result.replaceAllUsesWith(
-          custom.getCall() ? OnceOp::create(b, custom.getLoc(), value) : value);
+      result.replaceAllUsesWith(custom.getCall()
+                                    ? OnceOp::create(b, custom.getLoc(), value)
+                                    : unstopped(custom, value));
     custom.erase();
   });
 }
