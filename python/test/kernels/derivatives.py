@@ -5,13 +5,15 @@ import triton
 import triton.language as tl
 from triton.backends.autodiff import custom_vjp, stop_gradient
 
+from .common import widen
+
 
 @triton.jit
 def curved_kernel(x_ptr, w_ptr, y_ptr, n, B: tl.constexpr):
     """y = log(1 + x·w)·x, for the first n elements; the others are left."""
     i = tl.program_id(0) * B + tl.arange(0, B)
-    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
-    w = tl.load(w_ptr + i, mask=i < n, other=0.0)
+    x = widen(tl.load(x_ptr + i, mask=i < n, other=0.0))
+    w = widen(tl.load(w_ptr + i, mask=i < n, other=0.0))
     tl.store(y_ptr + i, tl.log(1.0 + x * w) * x, mask=i < n)
 
 

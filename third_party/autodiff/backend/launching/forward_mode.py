@@ -60,10 +60,10 @@ def start(launch, state):
     """Run a resolved launch: with tangents, if an argument has one, and as a node of autograd, if a
     gradient is wanted. Returns the execution; None for a plain launch.
     """
-    given = _given(state, launch.values) if is_active() else {}
+    leaves = state.spec.flatten(launch.values)
+    given = given_tangents(state, leaves) if is_active() else {}
     if not given:
         return nodes.start(launch, state)
-    leaves = state.spec.flatten(launch.values)
     derived = state.with_tangents(frozenset(given))
     spec = derived.spec
     with forward_ad._set_fwd_grad_enabled(False):
@@ -78,16 +78,25 @@ def start(launch, state):
         for i, tangent in memory.items():
             if i in given and tangent is not given[i] and derived.is_stored(spec.place_of_tangent(i)):
                 given[i].copy_(tangent)
-    new = [i for i in memory if i not in given and state.is_stored(i)]
-    probe = forward_ad.make_dual(torch.zeros(()), torch.zeros(())) if new else None
-    for i in new:
-        _Attach.apply(leaves[i], [memory[i]], probe)
+    for i, tangent in memory.items():
+        if i not in given and state.is_stored(i):
+            give_tangent(leaves[i], tangent)
     return execution
 
 
-def _given(state, values) -> dict[int, Tensor]:
+def give_tangent(tensor: Tensor, tangent: Tensor, before: Tensor | None = None) -> None:
+    """Give a tensor a tangent; `before` is the one that it has, which changes in place."""
+    if before is not None:
+        before.copy_(tangent)
+        return
+    # PyTorch asks a function for tangents if an input has one.
+    probe = forward_ad.make_dual(torch.zeros(()), torch.zeros(()))
+    _Attach.apply(tensor, [tangent], probe)
+
+
+def given_tangents(state, leaves) -> dict[int, Tensor]:
     """Return the tangents of arguments."""
-    leaves, found = state.spec.flatten(values), {}
+    found = {}
     for i in state.spec.pointers:
         if isinstance(leaves[i], Tensor) and leaves[i].is_floating_point():
             tangent = forward_ad.unpack_dual(leaves[i]).tangent

@@ -170,8 +170,9 @@ class PureLaunch:
                                leaves[:count])
             if dual is None:
                 return None
-        except AutodiffError as error:
-            if "TAD_DUAL" in __import__("os").environ: print("NO DUAL", error)
+        except AutodiffError:
+            # What has no tangent in a backward may have one in the forward, which is differentiated
+            # in reverse then.
             return None
         own = [moving.get(i) for i in range(count)]
         gradients = dual.run(leaves[:count], own, upstream, moved, bool(returned))

@@ -127,17 +127,11 @@ class _Dual:
         for kind, index in tangents:
             if not self._moves(kind, index):
                 self.zeros.append((kind, index))
-        import os
-        chosen = dict(own.chosen)
-        m = os.environ.get("TAD_W_DOT" if "tt.dot" in pushed.ttir else "TAD_W")
-        if m:
-            chosen["num_warps"] = min(int(m) * own.options["num_warps"], 16)
-        m = os.environ.get("TAD_S_DOT")
-        if m and "tt.dot" in pushed.ttir:
-            chosen["num_stages"] = int(m)
         executable = Executable(
             replace(kernel, name=pushed.name, ttir=pushed.ttir, variants=()),
-            own.target, own.inherited, chosen,
+            own.target,
+            own.inherited,
+            own.chosen,
         )
         pick_tangents = self._places.picker(tangents)
         start = super().starting(Bound(executable, grid, partial(_picked, bound.pick, pick_tangents),

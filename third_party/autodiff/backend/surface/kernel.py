@@ -134,6 +134,8 @@ class DifferentiableKernel(Differentiable):
             # A function is not asked twice.
             grid = extents or grid
         if is_recorded(name):
+            if forward_mode.has_tangents((*args, *kwargs.values())):
+                return recorder_of_tangents()(self._resolver, args, kwargs, grid)
             return put_into_graph(self, grid, *args, **kwargs)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
@@ -250,9 +252,10 @@ class DifferentiableKernel(Differentiable):
         """Run a launch, as an autograd node if a gradient is wanted; `key` is the launch's."""
         state = nodes.state_of(launch, self._resolver.options)
         execution = forward_mode.start(launch, state)
-        self._keep_for_explain(launch.kernel, execution, launch.function)
-        # A record is for launches without tangents.
-        if key is not None and (execution is None or execution.state is state):
+        # One with tangents is a launch of another kernel.
+        is_own = execution is None or execution.state is state
+        self._keep_for_explain(launch.kernel, execution if is_own else None, launch.function)
+        if key is not None and is_own:
             self._known.note(key, launch.kernel, launch.grid, state, execution)
 
     def _launch_of_wrapper(self, launch) -> bool:
@@ -414,6 +417,13 @@ class WarmupKernel:
         """Launch the forward kernel outside of autograd."""
         with torch.no_grad():
             return self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
+
+
+def recorder_of_tangents():
+    """Return the function that records launches with tangents: few programs trace these."""
+    from ..graphs.tangents import record
+
+    return record
 
 
 def exporting():

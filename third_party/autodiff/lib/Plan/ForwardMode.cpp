@@ -46,6 +46,7 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   // What a tangent is multiplied by has derivatives where the tangent is zero.
   pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
   pm.addPass(createWriteMarkers());
+  pm.addNestedPass<triton::FuncOp>(createDropCarries());
   pm.addPass(createCleanup());
   pm.addNestedPass<triton::FuncOp>(createFitProducts());
   pm.addNestedPass<triton::FuncOp>(createLowerSwaps());

@@ -37,6 +37,14 @@ def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
   ];
 }
 
+def DropCarries : Pass<"autodiff-drop-carries", "::mlir::triton::FuncOp"> {
+  let summary = "drop what loops carry for nobody";
+  let description = [{
+    A value that a loop carries only to compute the next one, such as a sum of
+    which only the tangent is stored, stays as it is: then it folds away.
+  }];
+}
+
 def WriteMarkers : Pass<"autodiff-write-markers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::triton::TritonDialect"];
   let summary = "say in Triton's own operations what must not be differentiated";
