@@ -118,13 +118,13 @@ def named_values(function, args, kwargs):
 
 _NO_TANGENTS = (
     "has a forward-mode tangent (of torch.func.jvp, jacfwd, hessian or linearize, or of "
-    "forward_ad), which would be lost: kernels are differentiated in reverse mode only, by "
-    "backward() and torch.autograd.grad. For a Jacobian, take a gradient for each output; where "
-    "the tangent is not wanted, detach() the argument"
+    "forward_ad), which would be lost in a graph, and in a registered operator under torch.func: "
+    "call the operation itself there, outside of graphs. Where the tangent is not wanted, detach() "
+    "the argument"
 )
 _NO_FUNC = (
-    "is differentiated by torch.func (grad, vjp, jacrev, …), which cannot see into a kernel: "
-    "differentiate by backward() or torch.autograd.grad"
+    "is differentiated by torch.func (grad, vjp, jacrev, …), which cannot see into a graph, nor "
+    "into a registered operator: call the operation itself, outside of graphs"
 )
 
 

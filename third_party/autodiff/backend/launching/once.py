@@ -13,7 +13,10 @@ from ..errors import AutodiffError
 
 
 # Why the gradient of an operator in a graph is not differentiated again.
-IN_GRAPHS = "the backwards of operators in graphs have no second derivative"
+IN_GRAPHS = (
+    "a launch in a graph, or by a registered operator, has first derivatives only; a call of the "
+    "operation itself, outside of graphs, has all"
+)
 
 
 class _Once(torch.autograd.Function):

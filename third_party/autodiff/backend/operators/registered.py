@@ -22,6 +22,8 @@ from ..graphs.operator_flops import register_formulas
 from ..kernels.stubs import innermost
 from ..launching import plain_launches
 from ..launching.blame import refuse_transforms
+from ..launching.forward_mode import has_tangents
+from ..launching.func_transforms import is_wrapped
 from ..launching.compiled_autograd import each_layout, room
 from ..launching.tracers import is_traced, outside_of_dynamo
 from ..storage.tensors import flattened, tensors_in
@@ -168,8 +170,10 @@ class _Operator:
 
     def _recorded(self, *args, **kwargs):
         """Run the operator with autograd, if a gradient is wanted."""
-        refuse_transforms(self.described, list(zip(self._names, args, strict=False)))
         leaves = flattened(args)
+        if not is_traced() and not any(map(is_wrapped, leaves)) and has_tangents(leaves):
+            return self._op(*args, **kwargs)
+        refuse_transforms(self.described, list(zip(self._names, args, strict=False)))
         wanted = [n for n, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
         if not wanted or not torch.is_grad_enabled():
             cast = autocast_of(tensors_in(leaves))
