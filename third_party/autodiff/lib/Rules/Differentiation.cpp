@@ -1,6 +1,7 @@
 //===- Differentiation.cpp - What a rule sees, either way -----------------===//
 #include "autodiff/Rules/Differentiation.h"
 
+#include "autodiff/Builders/FirstOrderStop.h"
 #include "autodiff/Builders/Tile.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -79,22 +80,21 @@ Operation *Differentiation::clone(Operation &op) {
   return builder.clone(op, primals);
 }
 
-/// The value that a function with its own derivative has. One of the
-/// compiler's, not the user's, is stopped only since it is there twice.
-static Value unstopped(CustomVjpOp custom, Value value) {
-  auto stop = value.getDefiningOp<StopGradientOp>();
-  return stop && !custom.getCall() ? stop.getValue() : value;
-}
-
 void mlir::autodiff::keepMarkers(Operation *root) {
-  root->walk([](CustomVjpOp custom) {
-    OpBuilder b(custom);
-    for (auto [result, value] :
-         llvm::zip_equal(custom.getResults(), custom.getValues()))
-      result.replaceAllUsesWith(custom.getCall()
-                                    ? OnceOp::create(b, custom.getLoc(), value)
-                                    : unstopped(custom, value));
-    custom.erase();
+  root->walk([](Operation *op) {
+    OpBuilder b(op);
+    auto custom = dyn_cast<CustomVjpOp>(op);
+    if (isa<StopGradientOp>(op) && op->hasAttr(kFirstOrderAttr))
+      op->replaceAllUsesWith(op->getOperands());
+    else if (custom && custom.getCall())
+      for (auto [result, value] :
+           llvm::zip_equal(custom.getResults(), custom.getValues()))
+        result.replaceAllUsesWith(OnceOp::create(b, op->getLoc(), value));
+    else if (custom)
+      op->replaceAllUsesWith(custom.getValues());
+    else
+      return;
+    op->erase();
   });
 }
 

@@ -10,6 +10,7 @@
 #include "LaneTable.h"
 
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Builders/FirstOrderStop.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Elements.h"
@@ -128,7 +129,7 @@ Value Resolver::emit(Bit bit) {
 
 /// The value as the kernel computes it, through which no derivative flows.
 Value Resolver::itself() {
-  Value stopped = StopGradientOp::create(b, loc, type, cast->getResult(0));
+  Value stopped = createFirstOrderStop(b, loc, cast->getResult(0));
   kept.insert(stopped.getDefiningOp());
   return stopped;
 }

@@ -11,6 +11,7 @@
 #include "FreeMaxima.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Moves.h"
+#include "autodiff/Builders/FirstOrderStop.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Mutation.h"
@@ -81,7 +82,7 @@ struct DropReferences : autodiff::impl::DropReferencesBase<DropReferences> {
     for (Value reference : findFree(kernel, references.takeVector())) {
       OpBuilder b(kernel->getContext());
       b.setInsertionPointAfterValue(reference);
-      auto fixed = StopGradientOp::create(b, reference.getLoc(), reference);
+      auto fixed = createFirstOrderStop(b, reference.getLoc(), reference);
       reference.replaceAllUsesExcept(fixed, fixed);
     }
   }
