@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch.autograd import forward_ad
 
+from ..storage.memory import storage_span
 from . import nodes
 from .pure import laid_out_tangent
 from .specialize import CompiledLaunch
@@ -71,7 +72,11 @@ def start(launch, state):
         for i in spec.tangents:
             around = state.accesses.around(i, leaves, launch.grid)
             name = f"tangent of argument {state.spec.names[i]!r}"
-            memory[i] = laid_out_tangent(given.get(i), leaves[i], around, False, name)
+            if around is not None:
+                given |= {i: t for t in (_in_its_base(leaves[i]),) if t is not None}
+                memory[i] = given.get(i)
+            if memory.get(i) is None or around is None:
+                memory[i] = laid_out_tangent(given.get(i), leaves[i], around, False, name)
         values = [*leaves, *memory.values()]
         pushed = CompiledLaunch(spec.function, spec.kernel, launch.grid, values)
         execution = nodes.start(pushed, derived)
@@ -82,6 +87,20 @@ def start(launch, state):
         if i not in given and state.is_stored(i):
             give_tangent(leaves[i], tangent)
     return execution
+
+
+def _in_its_base(view: Tensor) -> Tensor | None:
+    """Return the tangent of a view in memory that has the tangents around it, too; None if what it
+    is a view of has none.
+    """
+    base = view._base
+    with forward_ad._set_fwd_grad_enabled(True):
+        tangent = None if base is None else forward_ad.unpack_dual(base).tangent
+    if tangent is None:
+        return None
+    own = laid_out_tangent(tangent, base, storage_span(base), False, "tangent of a base")
+    start = own.storage_offset() + view.storage_offset() - base.storage_offset()
+    return own.as_strided(view.shape, view.stride(), start)
 
 
 def give_tangent(tensor: Tensor, tangent: Tensor, before: Tensor | None = None) -> None:

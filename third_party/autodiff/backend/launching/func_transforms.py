@@ -76,6 +76,13 @@ def launch(resolver, args, kwargs, grid, keep) -> object:
 def _run(state, resolved, examples: _Examples) -> None:
     leaves = state.spec.flatten(resolved.values)
     pure = PureLaunch(nodes.start, state, resolved.grid, leaves)
+    for i in pure.floats:
+        if state.accesses.around(i, leaves, resolved.grid) is not None:
+            raise ArgumentError(
+                f"argument {state.spec.names[i]!r} of kernel {state.spec.name!r} is a part of a "
+                "tensor, and the kernel may touch what is around it, of which torch.func knows "
+                "nothing: pass the whole tensor"
+            )
     tensors = {i: examples.wrapped(leaves[i]) for i in pure.slots}
     for j in pure.written:
         # What the results depend on is not what is written below.

@@ -240,6 +240,31 @@ llvm::DenseSet<Value> mlir::autodiff::findTies(Operation *root) {
   return std::move(ties.found);
 }
 
+llvm::DenseSet<Value>
+mlir::autodiff::findTieCounts(Operation *root,
+                              const llvm::DenseSet<Value> &ties) {
+  llvm::DenseSet<Value> counts;
+  auto isTied = [&](Value value) { return ties.contains(value); };
+  auto isCount = [&](Value value) { return counts.contains(value); };
+  auto isConstant = [](Value value) {
+    Operation *op = value.getDefiningOp();
+    return op && op->hasTrait<OpTrait::ConstantLike>();
+  };
+  if (ties.empty())
+    return counts;
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    bool isDecision = isa<arith::CmpFOp>(op) &&
+                      llvm::any_of(chosenFrom(op->getOperands()), isTied);
+    bool counted = llvm::any_of(op->getOperands(), isCount) &&
+                   llvm::all_of(keepFloats(op->getOperands()), [&](Value v) {
+                     return isCount(v) || isConstant(v);
+                   });
+    if (isDecision || counted)
+      counts.insert_range(op->getResults());
+  });
+  return counts;
+}
+
 /// Whether all threads have the same bits of a sum: no operand is fused with
 /// it, and the order of its two operands does not matter.
 static bool hasEqualCopies(triton::ReduceOp reduce) {

@@ -33,6 +33,11 @@ bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known);
 /// from, where that is not reproducible.
 llvm::DenseSet<Value> findTies(Operation *root);
 
+/// The values in `root` that say which elements are tied, or how many: they
+/// come of a comparison with one of `ties` and of constants alone.
+llvm::DenseSet<Value> findTieCounts(Operation *root,
+                                    const llvm::DenseSet<Value> &ties);
+
 /// Whether a sum over a tile went into `value`: its order depends on the
 /// layout. (`tt.dot` does not count: its result has one copy, which all layouts
 /// get.)

@@ -366,6 +366,7 @@ void ChooseResiduals::transform() {
   // Taken from the forward, these might not equal the values that they are
   // compared with.
   llvm::DenseSet<Value> ties = findTies(backward);
+  ties.insert_range(findTieCounts(backward, ties));
   auto costOfSaving = [&](ResidualOp residual) {
     if (ties.contains(residual.getResult()) &&
         !mutation::isMade("choose-residuals:maximum without its elements"))
