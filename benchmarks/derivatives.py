@@ -13,10 +13,9 @@ import argparse
 
 import torch
 from cases import all_cases
+from timing import gpu_time
 from torch.autograd import forward_ad
 from triton.backends.autodiff import autodiff
-
-from timing import gpu_time
 
 
 def listed(value) -> list:
@@ -41,8 +40,10 @@ def measured(function, inputs) -> tuple[float, float, float, float, int]:
     def push():
         with torch.no_grad(), forward_ad.dual_level():
             return function(
-                *(forward_ad.make_dual(x, tangents[id(x)]) if id(x) in tangents else x
-                  for x in inputs)
+                *(
+                    forward_ad.make_dual(x, tangents[id(x)]) if id(x) in tangents else x
+                    for x in inputs
+                )
             )
 
     outputs = [y for y in listed(function(*inputs)) if y.requires_grad]
@@ -78,12 +79,17 @@ def main() -> None:
         try:
             found = measured(autodiff(case.kernel, case.stub), case.inputs())
         except Exception as error:
-            print(f"| {case.name} | {type(error).__name__}: {str(error).splitlines()[0][:150]} |",
-                  flush=True)
+            print(
+                f"| {case.name} | {type(error).__name__}: {str(error).splitlines()[0][:150]} |",
+                flush=True,
+            )
             continue
         f, p, b, d, size = found
-        print(f"| {case.name} | {f:.0f} | {p:.0f} | {p / f:.2f} | {b:.0f} | {d:.0f} | {d / b:.2f} "
-              f"| {size / 2**20:.0f} |", flush=True)
+        print(
+            f"| {case.name} | {f:.0f} | {p:.0f} | {p / f:.2f} | {b:.0f} | {d:.0f} | {d / b:.2f} "
+            f"| {size / 2**20:.0f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

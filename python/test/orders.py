@@ -21,9 +21,7 @@ def _directions(tensors):
 
 def _duals(inputs, wanted, along):
     tangents = {id(x): v for x, v in zip(wanted, along, strict=True)}
-    return [
-        forward_ad.make_dual(x, tangents[id(x)]) if id(x) in tangents else x for x in inputs
-    ]
+    return [forward_ad.make_dual(x, tangents[id(x)]) if id(x) in tangents else x for x in inputs]
 
 
 def tangents(function, inputs, wanted, along) -> list:
@@ -48,9 +46,7 @@ def second(function, inputs, wanted, upstreams, along) -> list:
     by = [*wanted, *given]
     if not pairs:
         return [torch.zeros_like(x) for x in by]
-    found = torch.autograd.grad(
-        [g for g, _ in pairs], by, [v for _, v in pairs], allow_unused=True
-    )
+    found = torch.autograd.grad([g for g, _ in pairs], by, [v for _, v in pairs], allow_unused=True)
     return [torch.zeros_like(x) if f is None else f for f, x in zip(found, by, strict=True)]
 
 

@@ -187,7 +187,7 @@ def differences(recording: Recording, state, options) -> list[str]:
 
     def by_us(values):
         launch = CompiledLaunch(recording.function, recording.kernel, recording.grid, values)
-        plans.append(nodes.start(launch, options)[1])
+        plans.append(nodes.start(launch, nodes.state_of(launch, options)))
 
     def by_a_module(values):
         with tempfile.TemporaryDirectory() as folder:
@@ -244,12 +244,14 @@ class Replayer(Seen):
             nodes.start = self._recording(nodes.start)
 
     def _recording(self, begin):
-        def start(launch, options):
-            recording = self._recorded(launch) if self._is_on else None
-            state, execution = begin(launch, options)
+        def start(launch, state):
+            # No module launches kernels that have no function, those with tangents.
+            is_known = self._is_on and hasattr(launch.kernel.src, "fn")
+            recording = self._recorded(launch) if is_known else None
+            execution = begin(launch, state)
             if recording and execution is not None and self.is_new(execution.backward.plan.asked):
-                self._recordings.append((recording, state, options))
-            return state, execution
+                self._recordings.append((recording, state, state.options))
+            return execution
 
         start.is_recording = True
         return start

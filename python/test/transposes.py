@@ -9,7 +9,10 @@ from triton.backends.autodiff.checking.expr import evaluate
 from ttir import SIZE, count_inputs, kernel, launch
 
 SWAPS = "tt.func(autodiff-{}-swaps)"
-PUSH = f"autodiff-normalize,{SWAPS.format('raise')},autodiff-push-tangents,{SWAPS.format('lower')}"
+PUSH = (
+    f"autodiff-normalize,{SWAPS.format('raise')},autodiff-push-tangents,"
+    f"tt.func(autodiff-narrow-zeros),autodiff-write-markers,{SWAPS.format('lower')}"
+)
 DTYPES = {"f32": torch.float32, "f64": torch.float64}
 NAN = float("nan")
 

@@ -17,7 +17,7 @@ from .ways import carried_out_otherwise
 REFUSAL = re.compile(r"cannot differentiate kernel '\w+': *|kernel '\w+' has(?= nothing to )")
 POINTS = 3
 # Of so many programs, one has its second derivatives looked at.
-SECOND = 1
+SECOND = 10
 
 
 @dataclass

@@ -5,7 +5,6 @@ import gc
 import pytest
 import torch
 import triton
-from gradients import random_tensor
 from kernels import derivatives as dv
 from torch.autograd import forward_ad
 from torch.autograd import functional as af
@@ -35,8 +34,10 @@ def test_tangents(device, which, dtype):
     inputs = pair(device, dtype=dtype, grad=False)
     along = [torch.randn_like(x) for x in inputs]
     with forward_ad.dual_level():
-        given = [forward_ad.make_dual(x, v) if n in which else x
-                 for n, (x, v) in enumerate(zip(inputs, along, strict=True))]
+        given = [
+            forward_ad.make_dual(x, v) if n in which else x
+            for n, (x, v) in enumerate(zip(inputs, along, strict=True))
+        ]
         value, tangent = forward_ad.unpack_dual(curved(*given))
     X = [x.double() for x in inputs]
     V = [v.double() if n in which else torch.zeros_like(v).double() for n, v in enumerate(along)]
@@ -117,7 +118,9 @@ def test_tangents_of_chosen_pointers(device, flag):
     a, b, v = (torch.randn(20, dtype=torch.float64, device=device) for _ in range(3))
     y = torch.empty_like(a)
     with forward_ad.dual_level():
-        differentiable(dv.chosen_kernel)[(1,)](forward_ad.make_dual(a, v), b, y, 20, flag + 1 - 1, 32)
+        differentiable(dv.chosen_kernel)[(1,)](
+            forward_ad.make_dual(a, v), b, y, 20, flag + 1 - 1, 32
+        )
         tangent = forward_ad.unpack_dual(y).tangent
     close(tangent, 2 * a * v if flag > 0 else torch.zeros_like(a))
 

@@ -439,43 +439,6 @@ def test_anomaly_mode(device, launched):
         launched(x, w, torch.empty_like(x)).backward(torch.full((100,), float("nan")).to(device))
 
 
-def test_function_transforms_are_refused(device, launched):
-    from triton.backends.autodiff import AutodiffError
-
-    x, w = (t.detach() for t in _pair(device))
-
-    def f(x):
-        return launched(x, w, torch.empty_like(w)).sum()
-
-    with pytest.raises(AutodiffError, match="torch.func"):
-        torch.func.grad(f)(x)
-    with pytest.raises(AutodiffError, match="torch.func"):
-        torch.func.vmap(f)(x.expand(3, 100))
-    with pytest.raises(AutodiffError, match="forward-mode|torch.func"):
-        torch.func.jvp(f, (x,), (x,))
-
-
-@pytest.mark.parametrize("grad", [False, True])
-def test_forward_mode_is_refused(device, launched, grad):
-    """A tangent would be lost without a word."""
-    from torch.autograd import forward_ad
-    from triton.backends.autodiff import AutodiffError
-
-    x, w = (t.detach().requires_grad_(grad) for t in _pair(device))
-    with forward_ad.dual_level(), pytest.raises(AutodiffError, match="forward-mode"):
-        launched(forward_ad.make_dual(x, torch.ones_like(x)), w, torch.empty_like(w))
-
-
-def test_batched_gradients_are_refused(device, launched):
-    from triton.backends.autodiff import AutodiffError
-
-    x, w = _pair(device)
-    y = launched(x, w, torch.empty_like(x))
-    batch = torch.randn(3, 100, device=device)
-    with pytest.raises(AutodiffError, match="is_grads_batched|vmap"):
-        torch.autograd.grad(y, x, batch, is_grads_batched=True)
-
-
 def test_jacobian(device, launched):
     x, w = (t.detach() for t in _pair(device, 6))
     jacobian = torch.autograd.functional.jacobian(lambda x: launched(x, w, torch.empty_like(w)), x)

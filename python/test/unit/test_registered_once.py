@@ -354,28 +354,23 @@ def test_tensors_by_name_are_refused_when_registered():
 
 
 def test_batches_of_gradients_are_refused(device):
-    """By the message of a kernel that is not registered."""
     x, w = inputs(device, 3)
     eye = torch.eye(3, device=device)
-    for operations in (OPERATIONS, REGISTERED):
-        y = operations["counted"](x, w)
-        for batched in (
-            lambda y=y: torch.autograd.grad(y, x, eye, is_grads_batched=True, retain_graph=True),
-            lambda y=y: torch.func.vmap(lambda g: torch.autograd.grad(y, x, g, retain_graph=True))(
-                eye
-            ),
-        ):
-            with pytest.raises(AutodiffError, match="batch of gradients.*once for each"):
-                batched()
+    y = REGISTERED["counted"](x, w)
+    for batched in (
+        lambda: torch.autograd.grad(y, x, eye, is_grads_batched=True, retain_graph=True),
+        lambda: torch.func.vmap(lambda g: torch.autograd.grad(y, x, g, retain_graph=True))(eye),
+    ):
+        with pytest.raises(AutodiffError, match="batch of gradients.*once for each"):
+            batched()
 
 
 def test_second_derivatives_are_refused(device):
     x, w = inputs(device)
-    for operations in (OPERATIONS, REGISTERED):
-        (g,) = torch.autograd.grad(operations["counted"](x, w).sum(), x, create_graph=True)
-        for by in (x, w):
-            with pytest.raises(AutodiffError, match="cannot be differentiated again"):
-                torch.autograd.grad(g.sum(), by, retain_graph=True)
+    (g,) = torch.autograd.grad(REGISTERED["counted"](x, w).sum(), x, create_graph=True)
+    for by in (x, w):
+        with pytest.raises(AutodiffError, match="cannot be differentiated again.*itself"):
+            torch.autograd.grad(g.sum(), by, retain_graph=True)
 
 
 def test_checkpoints_draw_the_same_again(device):

@@ -135,9 +135,13 @@ class _Draws:
                 torch.cuda.set_rng_state(state, device)
 
     def __exit__(self, kind, *_):
-        if kind is None and self._randomness == "error" and any(
-            not torch.equal(now, before)
-            for now, before in zip(_states(), self._before, strict=True)
+        if (
+            kind is None
+            and self._randomness == "error"
+            and any(
+                not torch.equal(now, before)
+                for now, before in zip(_states(), self._before, strict=True)
+            )
         ):
             raise RuntimeError(
                 "vmap: a stub has drawn random numbers, and randomness is 'error': call vmap with "

@@ -81,7 +81,11 @@ def start(launch, state):
         pushed = CompiledLaunch(spec.function, spec.kernel, launch.grid, values)
         execution = nodes.start(pushed, derived)
         for i, tangent in memory.items():
-            if i in given and tangent is not given[i] and derived.is_stored(spec.place_of_tangent(i)):
+            if (
+                i in given
+                and tangent is not given[i]
+                and derived.is_stored(spec.place_of_tangent(i))
+            ):
                 given[i].copy_(tangent)
     for i, tangent in memory.items():
         if i not in given and state.is_stored(i):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
-from ..errors import ArgumentError, AutodiffError
+from ..errors import ArgumentError
 from . import nodes
 from .pure import PureLaunch, Values
 

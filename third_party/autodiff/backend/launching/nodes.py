@@ -280,9 +280,9 @@ def launch_plainly(resolved, state=None) -> None:
     """Run a resolved launch without gradients; `state` is that of its kernel, if it has one."""
     _launch(resolved)
     if not plain_launches.note(resolved.kernel, resolved.values):
-        if state is not None:
+        if state is not None and state.outputs:
             leaves = state.spec.flatten(resolved.values)
-            written = (leaves[j] for j in state.plain.outputs)
+            written = (leaves[j] for j in state.outputs)
             plain_launches.increase(
                 [t for t in written if isinstance(t, Tensor) and not t.is_inference()]
             )

@@ -11,7 +11,6 @@ import torch
 
 from ..errors import AutodiffError
 
-
 # Why the gradient of an operator in a graph is not differentiated again.
 IN_GRAPHS = (
     "a launch in a graph, or by a registered operator, has first derivatives only; a call of the "

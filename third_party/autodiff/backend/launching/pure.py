@@ -166,8 +166,9 @@ class PureLaunch:
         if not upstream or not upstream.keys() >= moved.keys():
             return None
         try:
-            dual = primal.dual(wanted, tuple(upstream), frozenset(moving), bool(moved),
-                               leaves[:count])
+            dual = primal.dual(
+                wanted, tuple(upstream), frozenset(moving), bool(moved), leaves[:count]
+            )
             if dual is None:
                 return None
         except AutodiffError:
@@ -270,7 +271,9 @@ class Values(torch.autograd.Function):
             gradients = [None] * len(before)
             if pairs:
                 gradients = torch.autograd.grad(
-                    [y for y, _ in pairs], list(before.values()), [u for _, u in pairs],
+                    [y for y, _ in pairs],
+                    list(before.values()),
+                    [u for _, u in pairs],
                     allow_unused=True,
                 )
         pairs = zip(gradients, before.values(), strict=True)
@@ -289,16 +292,18 @@ class Values(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *cotangents):
-        launch, slots = ctx.launch, ctx.launch.slots
+        slots = ctx.launch.slots
         count = len(ctx.returned)
         of_values = dict(zip(ctx.returned, cotangents[:count], strict=True))
         along = dict(zip(ctx.wanted, cotangents[count:], strict=True))
         needed = ctx.needs_input_grad[5:]
         by_slots = tuple(i for i, n in zip(slots, needed, strict=False) if n)
-        by_upstream = tuple(j for j, n in zip(ctx.upstream, needed[len(slots):], strict=True) if n)
+        by_upstream = tuple(j for j, n in zip(ctx.upstream, needed[len(slots) :], strict=True) if n)
         gradients = _tangent(ctx, along, of_values, by_upstream, by_slots)
         places = {("u", j): g for j, g in zip(by_upstream, gradients, strict=False)}
-        places |= {("x", i): g for i, g in zip(by_slots, gradients[len(by_upstream):], strict=True)}
+        places |= {
+            ("x", i): g for i, g in zip(by_slots, gradients[len(by_upstream) :], strict=True)
+        }
         return (
             *(None,) * 5,
             *(places.get(("x", i)) for i in slots),
@@ -310,7 +315,7 @@ class Values(torch.autograd.Function):
         tangents = tangents[5:]
         slots = ctx.launch.slots
         along = dict(zip(slots, tangents, strict=False))
-        of_upstream = dict(zip(ctx.upstream, tangents[len(slots):], strict=True))
+        of_upstream = dict(zip(ctx.upstream, tangents[len(slots) :], strict=True))
         return tuple(_tangent(ctx, along, of_upstream, ctx.returned, ctx.wanted))
 
     @staticmethod
@@ -318,18 +323,27 @@ class Values(torch.autograd.Function):
         dims = in_dims[5:]
         examples = [
             Values.apply(
-                launch, returned, wanted, upstream, None,
-                *(t if dim is None else t.select(dim, n)
-                  for t, dim in zip(tensors, dims, strict=True)),
+                launch,
+                returned,
+                wanted,
+                upstream,
+                None,
+                *(
+                    t if dim is None else t.select(dim, n)
+                    for t, dim in zip(tensors, dims, strict=True)
+                ),
             )
             for n in range(info.batch_size)
         ]
-        batched = [launch.directions[i] for i, dim in zip(launch.slots, dims, strict=False)
-                   if dim is not None]
+        batched = [
+            launch.directions[i]
+            for i, dim in zip(launch.slots, dims, strict=False)
+            if dim is not None
+        ]
         # A value is the same for all examples, if only tangents differ.
-        same = [
-            all(bits & ~launch.directions[j] for bits in batched) for j in returned
-        ] + [False] * len(wanted)
+        same = [all(bits & ~launch.directions[j] for bits in batched) for j in returned] + [
+            False
+        ] * len(wanted)
         results = [
             parts[0] if is_same else torch.stack(parts)
             for parts, is_same in zip(zip(*examples, strict=True), same, strict=True)

@@ -158,6 +158,7 @@ class KernelState:
             with self.lock:
                 spec = WithTangents(self.spec, arguments, self._rules, self.options.launch)
                 state = KernelState(spec, self.options, self.atomics)
+                state.outputs = state.plain.outputs
                 self._with_tangents[arguments] = state
         return state
 
@@ -223,7 +224,7 @@ class KernelState:
             return self._new_execution(wanted, expected, grid, leaves)
 
     def to_differentiate(self, wanted, outputs, grid, leaves) -> Execution:
-        """Return how to run a launch for gradients of these outputs that are differentiated again."""
+        """Return how to run a launch whose gradients, of these outputs, are differentiated again."""
         asked = ("again", outputs)
         with self.lock:
             family = self._families.get(wanted)

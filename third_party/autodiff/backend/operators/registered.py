@@ -22,9 +22,9 @@ from ..graphs.operator_flops import register_formulas
 from ..kernels.stubs import innermost
 from ..launching import plain_launches
 from ..launching.blame import refuse_transforms
+from ..launching.compiled_autograd import each_layout, room
 from ..launching.forward_mode import has_tangents
 from ..launching.func_transforms import is_wrapped
-from ..launching.compiled_autograd import each_layout, room
 from ..launching.tracers import is_traced, outside_of_dynamo
 from ..storage.tensors import flattened, tensors_in
 from ..support.ambient import autocast, autocast_of, undrawn

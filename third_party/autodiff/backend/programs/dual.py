@@ -60,9 +60,7 @@ class _Dual:
     moving: Moving
 
     def functions_of(self, steps):
-        return tuple(
-            run for step in steps for run in (self._dual(step),) if run is not None
-        )
+        return tuple(run for step in steps for run in (self._dual(step),) if run is not None)
 
     def _dual(self, step):
         run = step.bind(self)
@@ -104,9 +102,7 @@ class _Dual:
 
     def _begins_with_upstream(self, index: int) -> bool:
         """Whether a gradient's memory begins with an upstream gradient."""
-        return any(
-            g.argument == index and g.init == "cotangent" for g in self.plan.gradients
-        )
+        return any(g.argument == index and g.init == "cotangent" for g in self.plan.gradients)
 
     def _is_unread(self, kind: str, index: int) -> bool:
         """Whether nobody reads what a kernel leaves of values in an operand."""
@@ -119,7 +115,10 @@ class _Dual:
         unread = [k for k, operand in enumerate(kernel.operands) if self._is_unread(*operand)]
         taken = [k for k, (kind, _) in enumerate(kernel.operands) if kind in _TAKEN]
         request = {
-            "tangents": moving, "unread": unread, "taken": taken, "rules": self.moving.rules,
+            "tangents": moving,
+            "unread": unread,
+            "taken": taken,
+            "rules": self.moving.rules,
             **described(own.target),
         }
         pushed = kernel_with_tangents(kernel.ttir, request, kernel.name)
@@ -134,8 +133,9 @@ class _Dual:
             own.chosen,
         )
         pick_tangents = self._places.picker(tangents)
-        start = super().starting(Bound(executable, grid, partial(_picked, bound.pick, pick_tangents),
-                                       None))
+        start = super().starting(
+            Bound(executable, grid, partial(_picked, bound.pick, pick_tangents), None)
+        )
         return lambda pair: start(_Both(pair))
 
     def pair(self, arguments, tangents, live, upstream, moved, counts) -> Pair:

@@ -244,22 +244,20 @@ llvm::DenseSet<Value>
 mlir::autodiff::findTieCounts(Operation *root,
                               const llvm::DenseSet<Value> &ties) {
   llvm::DenseSet<Value> counts;
-  auto isTied = [&](Value value) { return ties.contains(value); };
-  auto isCount = [&](Value value) { return counts.contains(value); };
-  auto isConstant = [](Value value) {
-    Operation *op = value.getDefiningOp();
-    return op && op->hasTrait<OpTrait::ConstantLike>();
-  };
   if (ties.empty())
     return counts;
+  auto isTied = [&](Value value) { return ties.contains(value); };
+  auto isCount = [&](Value value) { return counts.contains(value); };
+  auto isMask = [](Type type) {
+    return getElementTypeOrSelf(type).isInteger(1);
+  };
   root->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    bool isDecision = isa<arith::CmpFOp>(op) &&
-                      llvm::any_of(chosenFrom(op->getOperands()), isTied);
-    bool counted = llvm::any_of(op->getOperands(), isCount) &&
-                   llvm::all_of(keepFloats(op->getOperands()), [&](Value v) {
-                     return isCount(v) || isConstant(v);
-                   });
-    if (isDecision || counted)
+    bool decides = isa<arith::CmpFOp>(op) &&
+                   llvm::any_of(chosenFrom(op->getOperands()), isTied);
+    bool passesOn = isa<arith::SelectOp, triton::ReduceOp, ResidualOp>(op) ||
+                    triton::takesElements(op) ||
+                    llvm::all_of(op->getResultTypes(), isMask);
+    if (decides || (passesOn && llvm::any_of(op->getOperands(), isCount)))
       counts.insert_range(op->getResults());
   });
   return counts;

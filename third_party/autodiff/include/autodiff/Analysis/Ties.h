@@ -33,8 +33,9 @@ bool isReproducible(Value value, llvm::DenseMap<Value, bool> &known);
 /// from, where that is not reproducible.
 llvm::DenseSet<Value> findTies(Operation *root);
 
-/// The values in `root` that say which elements are tied, or how many: they
-/// come of a comparison with one of `ties` and of constants alone.
+/// The values in `root` that say which elements are tied, or that are summed
+/// over these: another kernel may take one of them (autodiff-place-maxima)
+/// where this one takes all.
 llvm::DenseSet<Value> findTieCounts(Operation *root,
                                     const llvm::DenseSet<Value> &ties);
 
