@@ -484,3 +484,37 @@ def test_batched_gradients(device):
             close(a[n], b)
     rows = torch.func.vmap(lambda u: torch.autograd.grad(y, x, u, retain_graph=True)[0])(batch)
     close(rows, found[0])
+
+
+def test_check(device):
+    from triton.backends.autodiff import GradientCheckError, check
+
+    for dtype in (torch.float64, torch.float32, torch.float16):
+        assert check(curved, pair(device, 9, dtype), order=2, mode="forward")
+    with pytest.raises(ArgumentError, match="mode"):
+        check(curved, pair(device, 9), mode="backward")
+    with pytest.raises(ArgumentError, match="order"):
+        check(curved, pair(device, 9), order=3)
+
+    class Wrong(torch.autograd.Function):
+        """Right at first order: its tangent and its second derivative are off."""
+
+        @staticmethod
+        def forward(ctx, y):
+            return y.clone()
+
+        @staticmethod
+        def backward(ctx, upstream):
+            return upstream + 0.1 * (upstream - upstream.detach())
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return 1.1 * tangent
+
+    for options in ({"mode": "forward"}, {"order": 2}):
+        with pytest.raises(GradientCheckError, match="tangent|second derivative"):
+            check(
+                lambda x, w: Wrong.apply(Wrong.apply(curved(x, w)).sin()),
+                pair(device, 9),
+                **options,
+            )

@@ -20,6 +20,7 @@ import torch
 from ..errors import ArgumentError, GradientCheckError
 from ..storage.memory import shares_memory, snapshot
 from ..support.waiting import work
+from .higher_check import STEP, along, inner, pushed
 from .reference import Reference, in_double
 
 Tensor = torch.Tensor
@@ -184,6 +185,27 @@ class _Loss:
         values = self._terms[above != below].norm().item()
         return _Slopes((up + down) / (2 * step), low, high, smooth, terms, values)
 
+    def curvature(self, n: int, one: Tensor, other: Tensor) -> tuple[float, bool]:
+        """Return the second derivative of the loss along two directions of input `n`, and whether
+        differences at two steps agree about it.
+        """
+        found = []
+        everything = torch.arange(one.numel(), device="cpu")
+        for step in (STEP * self.size(n), STEP * self.size(n) / 2):
+            corners = [
+                a * b * self._at(n, everything, step * (a * one + b * other)).sum().item()
+                for a in (1, -1)
+                for b in (1, -1)
+            ]
+            found.append(sum(corners) / (4 * step * step))
+        apart = abs(found[0] - found[1])
+        return found[1], math.isfinite(apart) and apart <= 1e-3 * abs(found[1]) + self.bend(n)
+
+    def bend(self, n: int) -> float:
+        """Return the error that rounding may cause in a second derivative."""
+        step = STEP * self.size(n) / 2
+        return 8 * torch.finfo(torch.float64).eps * self._magnitude / step**2
+
     def noise(self, n: int) -> float:
         """Return the error that rounding may cause in a slope."""
         return 8 * torch.finfo(torch.float64).eps * self._magnitude / (_STEPS[1] * self.size(n))
@@ -197,6 +219,8 @@ def check(
     directions: int = 2,
     rtol: float | None = None,
     seed: int = 0,
+    order: int = 1,
+    mode: str = "reverse",
     raise_exception: bool = True,
 ) -> GradientReport:
     """Compare the gradients of `op(*inputs)` with finite differences in float64.
@@ -206,17 +230,29 @@ def check(
     require a gradient are checked. The reference is `op` evaluated in float64 on the CPU: give it
     small inputs, for it runs four times for each of the `elements` and `directions` compared.
 
+    With `mode="forward"` tangents are compared, too: ⟨u, J v⟩ for each input, along `directions` v.
+    With `order=2` so are second derivatives by each input: ⟨w, H v⟩ for two directions.
+
     `rtol` is relative to the size of a typical element of the gradient; by default it follows the
     coarsest dtype among inputs and outputs, see `TOLERANCES`. Returns a report; one with
     mismatches is raised as `GradientCheckError`, unless `raise_exception` is false. Rules for
     DTensors that an operation was registered with are tried out, too; a wrong one is raised.
     """
+    if mode not in ("reverse", "forward"):
+        raise ArgumentError(f"mode should be 'reverse' or 'forward', got {mode!r}")
+    if order not in (1, 2):
+        raise ArgumentError(f"order should be 1 or 2, got {order!r}")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checker = _Checker(op, inputs, rtol, seed)
     checker.compare_outputs()
     for n in checker.wanted:
         with work(f"checking the gradient of {checker.names[n]}"):
             checker.compare_gradient(n, elements, directions)
+            for _ in range(directions):
+                if mode == "forward":
+                    checker.compare_tangent(n)
+                if order == 2:
+                    checker.compare_second(n)
     if raise_exception and not checker.report.passed:
         raise GradientCheckError(checker.report)
     for sharding in getattr(op, "_shardings", ()):
@@ -228,7 +264,7 @@ class _Checker:
     """One check: the operation's own outputs and gradients, the reference, the report."""
 
     def __init__(self, op, inputs, rtol, seed):
-        self.inputs = inputs
+        self.op, self.inputs = op, inputs
         self.names = _names(op, len(inputs))
         self.wanted = [n for n, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
         if not self.wanted:
@@ -240,6 +276,7 @@ class _Checker:
                     "so they have no gradients of their own to check: give a clone"
                 )
         # The operation may change its inputs.
+        self._given = [x.detach().clone() if isinstance(x, Tensor) else x for x in inputs]
         reference = Reference(op, seed)
         before = [in_double(value) for value in inputs]
         with torch.enable_grad():
@@ -250,6 +287,7 @@ class _Checker:
         # Comparisons are done in host memory, whatever PyTorch's default device is.
         self.generator = torch.Generator("cpu").manual_seed(seed ^ _OTHER_SEED)
         upstream = [self._upstream(y) if d else None for y, d in self._outputs()]
+        self._weights = upstream
         used = [n for n, d in enumerate(self.differentiable) if d]
         self.gradients = dict(
             zip(
@@ -362,6 +400,40 @@ class _Checker:
                 self._blame_direction(n, everything, direction, got, typical)
             break
         found.directions = directions
+
+    def _directions(self, n: int, count: int) -> list[Tensor]:
+        """Return random directions of input `n`."""
+        return [self._signs(self.inputs[n].numel()) for _ in range(count)]
+
+    def _like(self, n: int, direction: Tensor) -> Tensor:
+        x = self.inputs[n]
+        return direction.view(x.shape).to(x.device, x.dtype)
+
+    def compare_tangent(self, n: int) -> None:
+        """Compare the tangent of the outputs along a direction of input `n`."""
+        (v,) = self._directions(n, 1)
+        everything = torch.arange(v.numel(), device="cpu")
+        slope = self.loss.slopes(n, everything, v)
+        tangents = pushed(self.op, self._given, {n: self._like(n, v)})
+        got, size = inner(tangents, self._weights)
+        allowed = self._rounding(n, slope) + self.report.rtol * size + self.loss.noise(n)
+        self._note(f"tangent along {self.names[n]}", slope.smooth, slope.central, got, allowed)
+
+    def compare_second(self, n: int) -> None:
+        """Compare the second derivative along two directions of input `n`."""
+        v, w = self._directions(n, 2)
+        expected, is_smooth = self.loss.curvature(n, v, w)
+        found = along(self.op, self._given, self._weights, {n: self._like(n, v)})[n]
+        got, size = inner([found], [self._like(n, w)])
+        # A second derivative has the error of a first one four times.
+        allowed = 4 * self.report.rtol * (size + abs(expected)) + self.loss.bend(n)
+        self._note(f"second derivative by {self.names[n]}", is_smooth, expected, got, allowed)
+
+    def _note(self, name: str, is_smooth: bool, expected: float, got: float, allowed: float):
+        if is_smooth and not abs(got - expected) <= allowed:
+            self.report.mismatches.append(
+                Mismatch(name, " in a random direction", expected, got, allowed)
+            )
 
     def _sample(self, got, elements: int) -> list[int]:
         """Return the elements to compare: all of them, or the largest gradients and random ones."""

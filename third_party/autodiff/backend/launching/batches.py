@@ -42,7 +42,9 @@ def for_each_example(function, args, kwargs=None):
     with interpreter.lower(), _Draws(interpreter.randomness()) as draws, _Made(held, dims):
         for n in range(size):
             draws.begin()
-            example = [x if dim is None else x.select(dim, n) for x, dim in zip(held, dims)]
+            example = [
+                x if dim is None else x.select(dim, n) for x, dim in zip(held, dims, strict=True)
+            ]
             own_args, own_kwargs = tree_unflatten(example, structure)
             results.append(function(*own_args, **own_kwargs))
         found = [tree_flatten(result) for result in results]

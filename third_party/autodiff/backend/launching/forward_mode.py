@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch.autograd import forward_ad
 
-from ..storage.memory import storage_span
+from ..storage.memory import Span, fits, storage_span
 from . import nodes
 from .pure import laid_out_tangent
 from .specialize import CompiledLaunch
@@ -71,11 +71,9 @@ def start(launch, state):
         memory = {}
         for i in spec.tangents:
             around = state.accesses.around(i, leaves, launch.grid)
-            name = f"tangent of argument {state.spec.names[i]!r}"
-            if around is not None:
-                given |= {i: t for t in (_in_its_base(leaves[i]),) if t is not None}
-                memory[i] = given.get(i)
-            if memory.get(i) is None or around is None:
+            memory[i] = None if around is None else _with_its_base(leaves[i], given.get(i), around)
+            if memory[i] is None:
+                name = f"tangent of argument {state.spec.names[i]!r}"
                 memory[i] = laid_out_tangent(given.get(i), leaves[i], around, False, name)
         values = [*leaves, *memory.values()]
         pushed = CompiledLaunch(spec.function, spec.kernel, launch.grid, values)
@@ -93,10 +91,14 @@ def start(launch, state):
     return execution
 
 
-def _in_its_base(view: Tensor) -> Tensor | None:
-    """Return the tangent of a view in memory that has the tangents around it, too; None if what it
-    is a view of has none.
+def _with_its_base(view: Tensor, given: Tensor | None, around: Span) -> Tensor | None:
+    """Return the tangent of a view in memory that has the tangents `around` it, too; None if what
+    it is a view of has none.
     """
+    # The tangent of a view is a view of its base's tangent.
+    if given is not None and storage_span(given) == around:
+        if fits(given, view.shape, view.stride(), view.dtype):
+            return given
     base = view._base
     with forward_ad._set_fwd_grad_enabled(True):
         tangent = None if base is None else forward_ad.unpack_dual(base).tangent

@@ -224,7 +224,7 @@ class KernelState:
             return self._new_execution(wanted, expected, grid, leaves)
 
     def to_differentiate(self, wanted, outputs, grid, leaves) -> Execution:
-        """Return how to run a launch whose gradients, of these outputs, are differentiated again."""
+        """Return how to run a launch if gradients of these outputs are differentiated again."""
         asked = ("again", outputs)
         with self.lock:
             family = self._families.get(wanted)
