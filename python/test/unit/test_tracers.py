@@ -592,7 +592,7 @@ RECORDERS = {
 @pytest.mark.parametrize("mode", FORWARD_MODES)
 @pytest.mark.parametrize("kind", EXPONENTIALS)
 def test_forward_mode(dynamo, kind, mode, recorder):
-    """Nowhere is a tangent lost without an error; launches and operations by themselves have all."""
+    """Nowhere is a tangent lost without an error; operations by themselves have all."""
     operation, x, t = EXPONENTIALS[kind], *(torch.randn(9, device=dynamo) for _ in range(2))
 
     def tangent(x, t):

@@ -1,5 +1,6 @@
-"""A launch with tangents that PyTorch traces, as `torch.func.linearize` does: an operator that knows
-the launch, and takes its tensors.
+"""A launch with tangents that PyTorch traces, as `torch.func.linearize` does.
+
+It is an operator that knows the launch, and takes its tensors.
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ class Left(NamedTuple):
 
     The `witness` is that of a stub's launch. `inputs` are tensors that the kernel reads and nothing
     saves, for second derivatives, and bases of views: weak references with versions; `scalars` the
-    launch's arguments, None for pointers, and `opaque` those of
-    pointers that are no tensors; `held` what the spare backward reads; `surrounded` the arguments
-    whose whole storage is saved; `layouts` are those of what is saved, none if it is somewhere else
-    by now, and `shapes` its shapes.
+    launch's arguments, None for pointers, and `opaque` those of pointers that are no tensors;
+    `held` what the spare backward reads; `surrounded` the arguments whose whole storage is saved;
+    `layouts` are those of what is saved, none if it is somewhere else by now, and `shapes` its
+    shapes.
     """
 
     witness: Witness | None

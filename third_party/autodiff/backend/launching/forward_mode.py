@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch.autograd import forward_ad
 
-from ..storage.memory import Span, fits, storage_span
+from ..storage.memory import ALIGNMENT, Span, same_strides, storage_span
 from . import nodes
 from .pure import laid_out_tangent
 from .specialize import CompiledLaunch
@@ -95,9 +95,11 @@ def _with_its_base(view: Tensor, given: Tensor | None, around: Span) -> Tensor |
     """Return the tangent of a view in memory that has the tangents `around` it, too; None if what
     it is a view of has none.
     """
-    # The tangent of a view is a view of its base's tangent.
+    # The tangent of a view is a view of its base's tangent, which the kernel may not find aligned.
     if given is not None and storage_span(given) == around:
-        if fits(given, view.shape, view.stride(), view.dtype):
+        is_alike = same_strides(view.shape, given.stride(), view.stride()) and not given.is_neg()
+        offsets = (t.data_ptr() % ALIGNMENT for t in (given, view))
+        if is_alike and given.dtype == view.dtype and len({*offsets}) == 1:
             return given
     base = view._base
     with forward_ad._set_fwd_grad_enabled(True):
