@@ -14,15 +14,15 @@ several operands, the rule says which one gets what: a product y = x₁·x₂ ha
 x̄₂ += ȳ·x₁. An operation without a rule, on a path that needs a gradient, is an error that names
 the operation and the line of the kernel.
 
-Each rule is stated in one of these ways, from which the compiler takes the pullback and, for tests,
-the way forward:
+Each rule is stated in one of these ways, from which the compiler takes the pullback and the way
+forward, for tangents:
 
 | stated as | what is written down | example |
 | --- | --- | --- |
 | partials | the derivatives ∂y/∂xₖ | tanh |
 | linear map | a linear function and its transpose | a broadcast and a sum over the repeated axes |
 | both ways | a function for the pullback, and one for the way forward | a loop |
-| pullback | only the pullback; there is no way forward | the user's own derivatives |
+| pullback | only the pullback; there is no way forward | nothing, at present |
 | constant | nothing: the result does not move | floor |
 
 ## Operations

@@ -406,6 +406,9 @@ def test_vmap(device, n):
     def loss(f):
         return lambda w, x: f(x, w).sin().sum()
 
+    def truth(x, w):
+        return dv.curved_reference(x.double(), w.double())
+
     for transform in (
         lambda f: vmap(f, (0, None))(x, w),
         lambda f: vmap(f, (1, None), 1)(x.t(), w).t(),
@@ -414,8 +417,7 @@ def test_vmap(device, n):
         lambda f: vmap(grad(loss(f)), (None, 0))(w, x),
         lambda f: vmap(vmap(f, (0, None)), (0, None))(x.expand(2, 5, n), w),
     ):
-        close(transform(curved), transform(lambda x, w: dv.curved_reference(x.double(), w.double())),
-              1e-4)  # fmt: skip
+        close(transform(curved), transform(truth), 1e-4)
 
 
 def test_a_bare_kernel_under_vmap(device):

@@ -70,6 +70,7 @@ static LogicalResult pushCustom(CustomVjpOp op, Tangents &tangents) {
 }
 
 void mlir::autodiff::addCustomVjpRules(RuleTable &table) {
-  table.add<CustomVjpOp>("what the user's function returns", customVjp,
-                         pushCustom);
+  table.add<CustomVjpOp>(
+      "what the user's function returns; it has no way forward", customVjp,
+      pushCustom);
 }
