@@ -145,8 +145,8 @@ def autodiff(
     """
     given = _given(tape_limit, deterministic, backward, autotune, order)
     if not callable(stub) or isinstance(stub, (Outermost, KernelInterface, type)):
-        order = ": the kernel comes first" if isinstance(stub, KernelInterface) else ""
-        raise KernelTypeError(f"stub should be a function of (kernel, *args), got {stub!r}{order}")
+        hint = ": the kernel comes first" if isinstance(stub, KernelInterface) else ""
+        raise KernelTypeError(f"stub should be a function of (kernel, *args), got {stub!r}{hint}")
     kernel, options = _with_options(kernel, given)
     if post_process_fn is not None and not callable(post_process_fn):
         raise KernelTypeError(f"post_process_fn should be a function, got {post_process_fn!r}")

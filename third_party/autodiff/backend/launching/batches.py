@@ -80,7 +80,7 @@ class _Made(TorchDispatchMode):
         return result
 
     def __enter__(self):
-        self._around, _of_thread.made = getattr(_of_thread, "made", None), self
+        self._around, _of_thread.made = _of_thread.made, self
         return super().__enter__()
 
     def __exit__(self, *error):
@@ -91,17 +91,23 @@ class _Made(TorchDispatchMode):
         return tensor.untyped_storage().data_ptr() in self._known
 
 
-_of_thread = threading.local()
+class _OfThread(threading.local):
+    """Of each thread, what the examples of its innermost loop have made; None outside of loops."""
+
+    made: _Made | None = None
+
+
+_of_thread = _OfThread()
 
 
 def is_looping() -> bool:
     """Whether this thread is in a loop over examples."""
-    return getattr(_of_thread, "made", None) is not None
+    return _of_thread.made is not None
 
 
 def refuse_shared(name: str, names, written, leaves) -> None:
     """Raise if a launch for one example writes to memory that all of them share."""
-    made = getattr(_of_thread, "made", None)
+    made = _of_thread.made
     for j in written if made is not None else ():
         if isinstance(leaves[j], Tensor) and leaves[j].numel() and not made.knows(leaves[j]):
             raise ArgumentError(
@@ -167,8 +173,11 @@ def for_each_gradient(function, gradients) -> tuple:
     Returns the batch of its results, some of which may be None.
     """
     level = max(_level(g) for g in gradients if g is not None and is_older_batch(g))
-    held = [None if g is None else _unwrapped(g, level) for g in gradients]
     batched = [g is not None and is_older_batch(g) and _has_level(g, level) for g in gradients]
+    held = [
+        _removed(g, level) if is_batch else g
+        for g, is_batch in zip(gradients, batched, strict=True)
+    ]
     size = next(len(g) for g, is_batch in zip(held, batched, strict=True) if is_batch)
     results = [
         function(*(g[n] if is_batch else g for g, is_batch in zip(held, batched, strict=True)))
@@ -182,16 +191,11 @@ def for_each_gradient(function, gradients) -> tuple:
 
 def _has_level(batch: Tensor, level: int) -> bool:
     """Whether a batch is one of the vmap at a level. For another, PyTorch makes no examples."""
-    return not is_older_batch(batch) or 0 not in _removed(batch, level).shape
+    return 0 not in _removed(batch, level).shape
 
 
 def _removed(batch: Tensor, level: int) -> Tensor:
     return torch._remove_batch_dim(batch, level, 0, 0)
-
-
-def _unwrapped(gradient: Tensor, level: int) -> Tensor:
-    is_one = is_older_batch(gradient) and _has_level(gradient, level)
-    return _removed(gradient, level) if is_one else gradient
 
 
 def _level(batch: Tensor) -> int:

@@ -134,8 +134,13 @@ def refuse_tangents(whose: str, given) -> None:
     `given` are pairs of their names and values.
     """
     for name, value in given:
-        if any(forward_ad.unpack_dual(t).tangent is not None for t in _tensors_of(value)):
+        if has_tangent(value):
             raise ArgumentError(f"argument {name!r} of {whose} {_NO_TANGENTS}")
+
+
+def has_tangent(value) -> bool:
+    """Whether a tensor in an argument has a tangent of forward mode."""
+    return any(forward_ad.unpack_dual(t).tangent is not None for t in _tensors_of(value))
 
 
 def refuse_transforms(whose: str, given) -> None:

@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 
 from ..storage.memory import ALIGNMENT, Span, same_strides, storage_span
 from . import nodes
+from .blame import has_tangent
 from .pure import laid_out_tangent
 from .specialize import CompiledLaunch
 
@@ -42,19 +43,7 @@ def is_active() -> bool:
 
 def has_tangents(values) -> bool:
     """Whether a tensor among the arguments of a launch has a tangent."""
-    return is_active() and any(
-        forward_ad.unpack_dual(tensor).tangent is not None for tensor in _tensors(values)
-    )
-
-
-def _tensors(values):
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(value)
-        elif isinstance(base := getattr(value, "base", None), Tensor):
-            yield base
+    return is_active() and has_tangent(values)
 
 
 def start(launch, state):

@@ -77,7 +77,7 @@ def _again(ctx, saved, clones, upstream, gradients) -> tuple:
         return tuple(found.get(i) for i in execution.slots) + gradients[count:]
     except Lost as lost:
         reason = f"{lost}; {WAY_OUT}"
-    inputs = [t for t in (*saved, *(reference() for reference, _ in ctx.left.inputs))]
+    inputs = [*saved, *(reference() for reference, _ in ctx.left.inputs)]
     return tuple(refuse_second(name, reason, ctx, upstream, inputs, gradients))
 
 

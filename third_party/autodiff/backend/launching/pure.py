@@ -177,8 +177,8 @@ class PureLaunch:
             return None
         own = [moving.get(i) for i in range(count)]
         gradients = dual.run(leaves[:count], own, upstream, moved, bool(returned))
-        zeros = {i: torch.zeros_like(leaves[i]) for i in wanted if i not in gradients}
-        return [*(leaves[j] for j in returned), *({**gradients, **zeros}[i] for i in wanted)]
+        found = (gradients[i] if i in gradients else torch.zeros_like(leaves[i]) for i in wanted)
+        return [*(leaves[j] for j in returned), *found]
 
     def dual(self, wanted, outputs, arguments: frozenset[int], moves: bool, leaves) -> Dual | None:
         """Return a plan with tangents of these arguments, and perhaps of upstream gradients."""

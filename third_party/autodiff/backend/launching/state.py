@@ -227,14 +227,11 @@ class KernelState:
         """Return how to run a launch if gradients of these outputs are differentiated again."""
         asked = ("again", outputs)
         with self.lock:
-            family = self._families.get(wanted)
-            if family is None:
-                family = self._families[wanted] = self._family(wanted)
-            extractor, executions = family
-            found = executions.get((asked, extractor.extract(grid, leaves)[0]))
+            family = extractor, executions = self._family(wanted)
+            facts_key, aliasing = extractor.extract(grid, leaves)
+            found = executions.get((asked, facts_key))
             if found is not None:
                 return found
-            _, aliasing = extractor.extract(grid, leaves)
             extractor.validate(leaves, self.spec.target)
             facts = Facts(extractor, grid, leaves, aliasing)
             request = self.first_request(wanted, facts, cotangents=outputs, again=True)
@@ -253,10 +250,7 @@ class KernelState:
         return found
 
     def _new_execution(self, wanted, expected, grid, leaves) -> Execution:
-        family = self._families.get(wanted)
-        if family is None:
-            family = self._families[wanted] = self._family(wanted)
-        extractor, executions = family
+        family = extractor, executions = self._family(wanted)
         facts_key, aliasing = extractor.extract(grid, leaves)
         found = executions.get((expected, facts_key))
         if found is None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
@@ -297,12 +291,16 @@ class KernelState:
             self.revision += 1
 
     def _family(self, wanted):
+        """Return what finds the facts of launches that want these gradients, and executions."""
+        if wanted in self._families:
+            return self._families[wanted]
         plan = self.executable_plan(self.first_request(wanted)).plan
         spec = self.spec
         extractor = FactExtractor(
             spec.name, spec.names, spec.pointers, plan.outputs, spec.descriptors, plan.accesses
         )
-        return extractor, {}
+        family = self._families[wanted] = extractor, {}
+        return family
 
     def forget(self, extractor: FactExtractor, *needed) -> None:
         """Add facts to an extractor; executions that were found without are dropped."""

@@ -169,9 +169,10 @@ class DifferentiableKernel(Differentiable):
     def _launch_the_long_way(self, *args, grid, **kwargs):
         resolver = self._resolver
         name = resolver.function.__name__
-        if any(map(func_transforms.is_wrapped, (*args, *kwargs.values()))):
+        given = (*args, *kwargs.values())
+        if any(map(func_transforms.is_wrapped, given)):
             return func_transforms.launch(resolver, args, kwargs, grid, self._keep_for_explain)
-        wants, device, is_ordinary = nodes.look_over(name, (*args, *kwargs.values()))
+        wants, device, is_ordinary = nodes.look_over(name, given)
         if wants:
             stub_results.note_wanted()
         if device is not None and device != torch.cuda.current_device():
@@ -181,7 +182,7 @@ class DifferentiableKernel(Differentiable):
         if not resolver.passes_on:
             return self._call_what_wraps(args, kwargs, grid)
         # What is more than to launch: tangents, or to look what is written.
-        pushes = forward_mode.has_tangents((*args, *kwargs.values())) or is_looping()
+        pushes = forward_mode.has_tangents(given) or is_looping()
         # An autotuner launches the kernel before we do.
         if not is_ordinary and (resolver.wrapped or not wants):
             refuse_null(resolver.function, args, kwargs)
