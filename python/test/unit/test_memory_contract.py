@@ -1,8 +1,10 @@
 """The memory contract with real kernels, case by case: what autograd may hand a launch, and get."""
 
+import contextlib
 import gc
 import inspect
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -466,11 +468,29 @@ def test_threads(device):
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with _interrupted_anywhere():
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert not failures, failures[0]
+
+
+@contextlib.contextmanager
+def _interrupted_anywhere():
+    """Let other threads run whenever garbage is collected, inside of Python's own parts, too."""
+
+    def wait(phase, info):
+        time.sleep(0.002)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(wait)
+    gc.set_threshold(300)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(wait)
 
 
 # Memory around what a kernel may touch.

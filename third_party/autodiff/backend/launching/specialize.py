@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
+import threading
 
 import torch
 from triton import Config
@@ -36,6 +38,13 @@ def _tried(tuned: list[list[Config]]) -> tuple[tuple[int, int], ...]:
 # What no argument is.
 _UNKNOWN = object()
 
+# Triton parses a kernel when it compiles it. Early Pythons 3.11 and 3.12 count in one place how
+# deep they are in a text, and fail if another thread parses meanwhile (python/cpython#106905).
+_COUNTS_IN_ONE_PLACE = (3, 11) <= sys.version_info < (3, 11, 8) or (
+    (3, 12) <= sys.version_info < (3, 12, 2)
+)
+_parsing = threading.RLock() if _COUNTS_IN_ONE_PLACE else contextlib.nullcontext()
+
 
 class CompiledLaunch:
     """One launch of a function, bound and compiled but not run."""
@@ -66,7 +75,7 @@ class Resolver:
         # Whether a call's arguments are known to be those of the launch.
         self.passes_on = plain and all(passes_on(wrapper) for wrapper in wrappers)
         self._kernel = kernel
-        self.lock = self._shared.lock if self.wrapped else contextlib.nullcontext()
+        self.lock = self._shared.lock if self.wrapped else _parsing
         if self.wrapped:
             prepare(wrappers, inner)
         parameters = list(self.function.signature.parameters.values())
@@ -95,10 +104,7 @@ class Resolver:
             raise
 
     def _resolve(self, args, kwargs, grid) -> CompiledLaunch:
-        if self.interpreted:
-            with compiling(self.function):
-                kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
-        else:
+        with self._compiling():
             kernel = self.function.run(*args, grid=grid, warmup=True, **kwargs)
         if hasattr(kernel, "result"):
             kernel = kernel.result()
@@ -120,7 +126,7 @@ class Resolver:
         return chosen
 
     def _compiling(self):
-        return compiling(self.function) if self.interpreted else contextlib.nullcontext()
+        return compiling(self.function) if self.interpreted else _parsing
 
     def rehearse(self, args, kwargs, grid) -> None:
         """Run a launch in the interpreter first, if the kernel is decorated for it and has
