@@ -22,7 +22,6 @@ forward, for tangents:
 | partials | the derivatives ∂y/∂xₖ | tanh |
 | linear map | a linear function and its transpose | a broadcast and a sum over the repeated axes |
 | both ways | a function for the pullback, and one for the way forward | a loop |
-| pullback | only the pullback; there is no way forward | nothing, at present |
 | constant | nothing: the result does not move | floor |
 
 ## Operations

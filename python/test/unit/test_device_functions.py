@@ -580,7 +580,11 @@ def test_another_version_or_rule_compiles_again(monkeypatch):
     before = keys()
     assert keys() == before
     with monkeypatch.context() as patch:
-        patch.setattr(user_rules, "_rules", {("symbol", "__nv_erff"): cube})
+        patch.setattr(
+            user_rules,
+            "_rules",
+            {("vjp", "symbol", "__nv_erff"): user_rules.Registered(cube, False)},
+        )
         assert_changed(before)
     monkeypatch.setattr(device_functions, "_version", lambda: "another")
     assert_changed(before)

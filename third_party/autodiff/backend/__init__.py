@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from .errors import AutodiffError, GradientCheckError
     from .inspecting.gradient_check import check
     from .kernels.stubs import right_partial
-    from .rules.custom import custom_vjp, stop_gradient
+    from .rules.custom import custom_jvp, custom_vjp, stop_gradient
     from .rules.device_functions import grad, value_and_grad, vjp
-    from .rules.user_rules import register_vjp
+    from .rules.user_rules import register_jvp, register_vjp
 
 __version__ = "0.1.0"
 
@@ -24,9 +24,11 @@ __all__ = [
     "GradientCheckError",
     "autodiff",
     "check",
+    "custom_jvp",
     "custom_vjp",
     "differentiable",
     "grad",
+    "register_jvp",
     "register_vjp",
     "right_partial",
     "stop_gradient",
@@ -39,9 +41,11 @@ _HOMES = {
     "GradientCheckError": "errors",
     "autodiff": "api",
     "check": "inspecting.gradient_check",
+    "custom_jvp": "rules.custom",
     "custom_vjp": "rules.custom",
     "differentiable": "api",
     "grad": "rules.device_functions",
+    "register_jvp": "rules.user_rules",
     "register_vjp": "rules.user_rules",
     "right_partial": "kernels.stubs",
     "stop_gradient": "rules.custom",

@@ -24,7 +24,8 @@ from ..launching.blame import refuse_transforms
 from ..launching.nodes import recording_history
 from ..launching.state import KernelState
 from ..library import native
-from ..rules.user_rules import generation, rules_for
+from ..rules.requests import rules_for
+from ..rules.user_rules import generation
 from ..storage.memory import extent
 from .arguments import assembled, identity, paths
 from .facts import StandIn, Unforeseen, hints, memory_of, trial

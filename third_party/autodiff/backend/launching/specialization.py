@@ -21,7 +21,7 @@ from ..plans.cache import unusable
 from ..rules.tracing import CUSTOM_MARKER, STOP_MARKER, trace_for_derivative
 from ..storage.tensor_likes import tensor_of
 
-_CUSTOM = re.compile(rf"@{re.escape(CUSTOM_MARKER)}\.(\w+)\.\d+")
+_CUSTOM = re.compile(r"@autodiff\.custom_(?:vjp|jvp|exact)\.(\w+)\.\d+")
 
 
 def leaves_of(types, path=()):
@@ -126,7 +126,7 @@ class Specialization:
     def own_derivatives(self) -> list[str]:
         """Return the names of functions with user-defined derivatives in the kernel's source."""
         names = dict.fromkeys(_CUSTOM.findall(self.ttir))
-        found = [f"custom_vjp of {name!r}" for name in names]
+        found = [f"own derivative of {name!r}" for name in names]
         stops = STOP_MARKER in self.kernel.asm["ttir"]
         return [*found, "stop_gradient"] if stops else found
 

@@ -23,7 +23,8 @@ from ..plans.cache import plan_for
 from ..plans.plan import Plan
 from ..plans.rearranged_launch import RearrangedLaunch
 from ..plans.target import described
-from ..rules.user_rules import find_rules, generation, require_globals, rules_for
+from ..rules.requests import rules_for
+from ..rules.user_rules import find_rules, functions_of, generation, require_globals
 from .asking import PlanRequest, Suitability
 from .execution import Execution, saves_by_hooks
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
@@ -64,7 +65,7 @@ class KernelState:
         self.lock = threading.RLock()
         self.generation = generation()
         self._rules = rules_for(self.spec.ttir, self.spec.target, self.spec.options)
-        self.used_rules = [*find_rules(self.spec.ttir).values()] if self._rules else []
+        self.used_rules = functions_of(find_rules(self.spec.ttir)) if self._rules else []
         require_globals(self.used_rules)
         self.checks_bounds = bounds.wanted()
         # Counts what changes the execution of a launch that has had one.

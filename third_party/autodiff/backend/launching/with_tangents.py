@@ -35,7 +35,7 @@ class WithTangents(Specialization):
         self.name = pushed.name
         self.target = primal.target
         self.options = primal.options
-        self.ttir = pushed.ttir
+        self.ttir = pushed.differentiated
         self.types = (*primal.types, *(primal.types[i] for i in self.tangents))
         tangents_of = (f"tangent of {primal.names[i]}" for i in self.tangents)
         self.names = (*primal.names, *tangents_of)

@@ -134,18 +134,21 @@ class Pushed(NamedTuple):
     """A kernel that computes tangents beside its values: its name and TTIR.
 
     Its last arguments are the tangents of the arguments `tangents`, in their order.
+    `differentiated` is the same with what users say of derivatives.
     """
 
     name: str
     ttir: str
     tangents: tuple[int, ...]
+    differentiated: str
 
 
 def _pushed(answer: str) -> Pushed:
     """Read the compiler's answer to a request for tangents."""
     try:
         found = json.loads(answer)
-        return Pushed(found["name"], found["ttir"], tuple(found["tangents"]))
+        name, ttir = found["name"], found["ttir"]
+        return Pushed(name, ttir, tuple(found["tangents"]), found.get("differentiated", ttir))
     except (ValueError, KeyError, TypeError) as error:
         raise PlanError(f"no kernel with tangents: {error!r}") from error
 

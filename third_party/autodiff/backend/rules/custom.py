@@ -1,6 +1,6 @@
-"""`stop_gradient` and `custom_vjp`: functions of a kernel with a user-defined derivative.
+"""`stop_gradient`, `custom_vjp` and `custom_jvp`: functions of a kernel with their own derivative.
 
-Both leave a marker in TTIR: inline assembly that is just a comment, with the result in the
+They leave a marker in TTIR: inline assembly that is just a comment, with the result in the
 operand's register. It costs no instruction. A kernel with a `custom_vjp` marker is traced again to
 be differentiated, this time with the derivative (see docs/mechanisms.md).
 """
@@ -8,7 +8,6 @@ be differentiated, this time with the derivative (see docs/mechanisms.md).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -17,39 +16,38 @@ import triton.language as tl
 
 from ..errors import AutodiffError
 from ..kernels.interpreted import is_jit
+from .linear import LinearRule, derivatives
 from .stand_ins import parameters_of, stand_in
 from .tracing import (
+    BOTH_WAYS_CALL,
     CUSTOM_MARKER,
+    EXACT_CALL,
+    builtin,
     call_declared,
-    checked_gradients,
-    cotangent_type,
     flatten,
     is_differentiating,
     is_float,
-    placeholder,
+    placeholders,
 )
+from .user_rules import Rules
 
 # How many rules a function has been given.
 _RULES = "_autodiff_rules"
 Value = TypeVar("Value")
 Rule = TypeVar("Rule")
-Builtin = TypeVar("Builtin", bound=Callable)
 
 
-class CustomVjp(Protocol):
+class CustomFunction(Protocol):
     """A `@triton.jit` function that has, or will be given, a derivative of its own."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the function, in a kernel."""
 
-    def defvjp(self, rule: Rule) -> Rule:
-        """Set the derivative, before the first launch; returns it unchanged."""
+    def defvjp(self, rule: Rule, *, exact: bool = False) -> Rule:
+        """Set the rule for gradients, before the first launch; returns it unchanged."""
 
-
-def builtin(function: Builtin) -> Builtin:
-    """Make a function to which Triton's tracer passes itself; plain Python can call it, too."""
-    function.__triton_builtin__ = True
-    return function
+    def defjvp(self, rule: Rule, *, exact: bool = False) -> Rule:
+        """Set the rule for tangents, before the first launch; returns it unchanged."""
 
 
 def _mark(x, name: str, semantic):
@@ -100,26 +98,27 @@ def once(x: Value, _semantic=None) -> Value:
     return x if _semantic is None else _mark_floats(x, "once", _semantic)
 
 
-def _check_parameters(what: str, vjp, function, cotangents: int, results: int) -> None:
-    """Raise an `AutodiffError` unless a derivative has the parameters that it is called with."""
-    wanted = [f"d_y{i}" for i in range(cotangents)]
-    wanted += [parameter.name for parameter in function.params]
-    wanted += [f"y{i}" for i in range(results)]
-    needed = [p for p in vjp.params if not p.has_default]
-    if not len(needed) <= len(wanted) <= len(vjp.params):
-        code = vjp.fn.__code__
+def _check_parameters(rule: LinearRule, names, given: str) -> None:
+    """Raise an `AutodiffError` unless a rule has the parameters that it is called with."""
+    parameters = rule.rule.params
+    needed = [p for p in parameters if not p.has_default]
+    if not len(needed) <= len(names) <= len(parameters):
+        code = rule.rule.fn.__code__
         raise AutodiffError(
-            f"{what} ({code.co_filename}:{code.co_firstlineno}) takes {len(vjp.params)} arguments, "
-            f"and is given {len(wanted)}: ({', '.join(wanted)}), the cotangents of the results, "
-            "the function's own arguments, and its results"
+            f"{rule.what} ({code.co_filename}:{code.co_firstlineno}) takes {len(parameters)} "
+            f"arguments, and is given {len(names)}: ({', '.join(names)}), {given}, the "
+            "function's own arguments, and its results"
         )
 
 
-def _call_for_derivative(function, vjp, args, semantic, generator):
-    """Trace a call together with its derivative, in the form that autodiff-link-rules reads."""
+def _call_for_derivative(function, rules: Rules, args, *tracer):
+    """Trace a call together with its rules, in the form that autodiff-link-rules reads."""
+    semantic, generator = tracer
     name = function.__name__
-    if vjp is None:
-        raise AutodiffError(f"function {name!r} has no derivative: give it one with defvjp")
+    if rules.vjp is None and rules.jvp is None:
+        raise AutodiffError(
+            f"function {name!r} has no derivative: give it one with defvjp or defjvp"
+        )
     operands = [
         leaf
         for parameter, argument in zip(function.params, args, strict=True)
@@ -127,36 +126,103 @@ def _call_for_derivative(function, vjp, args, semantic, generator):
         for leaf in flatten(argument)
     ]
     inputs = [x for x in operands if is_float(x)]
-    inside = [_mark_floats(x, "stop_gradient", semantic) for x in args]
+    inside = [_mark_floats(x, "inside", semantic) for x in args]
     result = generator.call_JitFunction(function, inside, {})
-    values = [y for y in flatten(result) if is_float(y)]
-    cotangents = [
-        placeholder(semantic, f"cotangent {i}", cotangent_type(y.type), y)
-        for i, y in enumerate(values)
-    ]
-    what = f"the derivative {vjp.__name__!r} of {name!r}"
     results = flatten(result)
-    _check_parameters(what, vjp, function, len(values), len(results))
-    returned = generator.call_JitFunction(vjp, [*cotangents, *args, *results], {})
-    gradients = checked_gradients(what, returned, operands, semantic)
-    names = (f"{CUSTOM_MARKER}.{name}.{n}" for n in itertools.count())
+    values = [y for y in results if is_float(y)]
+    given = [*args, *results]
+    own = [*(p.name for p in function.params), *(f"y{i}" for i in range(len(results)))]
+
+    def rule_of(rule, of, likes, noun, like, names, given_first):
+        if rule is None:
+            return None
+        what = f"the derivative {rule.__name__!r} of {name!r}"
+        found = LinearRule(what, rule, of, given, likes, noun, like)
+        _check_parameters(found, [*names, *own], given_first)
+        return found
+
+    back = [f"d_y{i}" for i in range(len(values))]
+    pull = rule_of(
+        rules.vjp, values, operands, "gradient", "operand", back, "the cotangents of the results"
+    )
+    forth = [f"t_x{i}" for i in range(len(inputs))]
+    push = rule_of(
+        rules.jvp, inputs, results, "tangent", "result", forth, "the tangents of the arguments"
+    )
+    gradients = derivatives(pull, push, placeholders(semantic, "cotangent", values), *tracer)
+    tangents = []
+    if rules.go_forward:
+        tangents = derivatives(push, pull, placeholders(semantic, "tangent", inputs), *tracer)
+    kind = EXACT_CALL if rules.is_exact else BOTH_WAYS_CALL if tangents else CUSTOM_MARKER
+    names = (f"{kind}.{name}.{n}" for n in itertools.count())
     callee = next(n for n in names if not generator.module.has_function(n))
-    outer = iter(call_declared(generator, callee, [*values, *inputs, *gradients], values))
+    outer = iter(
+        call_declared(generator, callee, [*values, *inputs, *gradients, *tangents], values)
+    )
     return _map(lambda y: next(outer) if is_float(y) else y, result)
 
 
 @builtin
-def _call(function, vjp, *args, _semantic=None, _generator=None):
-    function, vjp = (getattr(f, "value", f) for f in (function, vjp))
+def _call(function, vjp, jvp, exact, *args, _semantic=None, _generator=None):
+    function, vjp, jvp, exact = (getattr(f, "value", f) for f in (function, vjp, jvp, exact))
     if _semantic is None:
         return function(*args)
     if is_differentiating():
-        return _call_for_derivative(function, vjp, args, _semantic, _generator)
+        return _call_for_derivative(function, Rules(vjp, jvp, exact), args, _semantic, _generator)
     result = _generator.call_JitFunction(function, args, {})
     return _mark_floats(result, "custom_vjp", _semantic)
 
 
-def custom_vjp(function: Any, vjp: Any = None) -> CustomVjp:
+def _with_rules(maker: str, function) -> Any:
+    """Return a function that calls another, and can be given rules."""
+    if not is_jit(function):
+        kind = type(function).__name__
+        raise TypeError(f"{maker} takes a function decorated with @triton.jit, got {kind}")
+    # Triton takes functions of one name for one: those with other rules for a function have others.
+    before = vars(function).get(_RULES, 0)
+    setattr(function, _RULES, before + 1)
+    scope = {
+        "__name__": f"{function.fn.__module__}.{maker}" + (f".{before}" if before else ""),
+        "_call": _call,
+        "_function": function,
+        "_vjp": tl.constexpr(None),
+        "_jvp": tl.constexpr(None),
+        "_exact": tl.constexpr(False),
+    }
+    what = f"{maker} {function.fn.__module__}.{function.fn.__qualname__}"
+    names = ("_function", "_vjp", "_jvp", "_exact")
+    plain = stand_in(what, function.__name__, parameters_of(function), names, scope)
+    wrapper = triton.jit(plain)
+    said: dict[str, bool] = {}
+
+    def set_rule(key, rule, exact):
+        if not is_jit(rule):
+            kind = type(rule).__name__
+            raise TypeError(f"def{key[1:]} takes a function decorated with @triton.jit, got {kind}")
+        scope[key] = rule
+        said[key] = exact
+        scope["_exact"] = tl.constexpr(all(said.values()))
+        return rule
+
+    def defvjp(rule, *, exact=False):
+        """Set the rule for gradients, before the first launch; returns it unchanged."""
+        return set_rule("_vjp", rule, exact)
+
+    def defjvp(rule, *, exact=False):
+        """Set the rule for tangents, before the first launch; returns it unchanged."""
+        return set_rule("_jvp", rule, exact)
+
+    wrapper.defvjp, wrapper.defjvp = defvjp, defjvp
+    return wrapper
+
+
+def _refuse_early(maker: str, rule, exact: bool) -> None:
+    if exact and rule is None:
+        name = maker.removeprefix("custom_")
+        raise TypeError(f"{maker}: exact=True is said of a rule: def{name}(rule, exact=True)")
+
+
+def custom_vjp(function: Any, vjp: Any = None, *, exact: bool = False) -> CustomFunction:
     """Give a `@triton.jit` function a derivative of your own.
 
     `vjp` is a `@triton.jit` function of the cotangents of the float results, then the function's
@@ -165,33 +231,28 @@ def custom_vjp(function: Any, vjp: Any = None) -> CustomVjp:
     ignored. It can be given later: as a decorator, the result's `defvjp` takes it. The derivative
     is not computed from the function's body, which must not read a differentiated tensor itself.
     A kernel that is not differentiated just calls it.
+
+    `exact` says that `vjp` is linear in the cotangents, and the derivative of the function. Only
+    then are there tangents without a `defjvp`, and second derivatives.
     """
-    if not is_jit(function):
-        kind = type(function).__name__
-        raise TypeError(f"custom_vjp takes a function decorated with @triton.jit, got {kind}")
-    # Triton takes functions of one name for one: those with other rules for a function have others.
-    before = vars(function).get(_RULES, 0)
-    setattr(function, _RULES, before + 1)
-    scope = {
-        "__name__": f"{function.fn.__module__}.custom_vjp" + (f".{before}" if before else ""),
-        "_call": _call,
-        "_function": function,
-        "_vjp": tl.constexpr(None),
-    }
-    what = f"custom_vjp {function.fn.__module__}.{function.fn.__qualname__}"
-    names = ("_function", "_vjp")
-    plain = stand_in(what, function.__name__, parameters_of(function), names, scope)
-    wrapper = triton.jit(plain)
-
-    def defvjp(rule):
-        """Set the derivative, before the first launch; returns it unchanged."""
-        if not is_jit(rule):
-            kind = type(rule).__name__
-            raise TypeError(f"defvjp takes a function decorated with @triton.jit, got {kind}")
-        scope["_vjp"] = rule
-        return rule
-
-    wrapper.defvjp = defvjp
+    wrapper = _with_rules("custom_vjp", function)
+    _refuse_early("custom_vjp", vjp, exact)
     if vjp is not None:
-        defvjp(vjp)
+        wrapper.defvjp(vjp, exact=exact)
+    return wrapper
+
+
+def custom_jvp(function: Any, jvp: Any = None, *, exact: bool = False) -> CustomFunction:
+    """Give a `@triton.jit` function tangents of your own.
+
+    `jvp` is a `@triton.jit` function of the tangents of the float arguments (the elements of a
+    tuple one by one), then the function's own arguments, then its results. It returns one tangent
+    for each result, in order; those of integers are ignored. It has to be linear in the tangents:
+    gradients come of its transpose, unless `defvjp` gives them. It can be given later: as a
+    decorator, the result's `defjvp` takes it. `exact` is as for `custom_vjp`.
+    """
+    wrapper = _with_rules("custom_jvp", function)
+    _refuse_early("custom_jvp", jvp, exact)
+    if jvp is not None:
+        wrapper.defjvp(jvp, exact=exact)
     return wrapper

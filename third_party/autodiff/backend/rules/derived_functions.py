@@ -31,7 +31,7 @@ from .tracing import (
     trace_call,
     trace_call_inside,
 )
-from .user_rules import find_rules, generation
+from .user_rules import find_rules, functions_of, generation
 
 
 class Value(NamedTuple):
@@ -145,7 +145,7 @@ class Call:
         function, asked = self.derived.function, self.derived.asked
         site = Site(function, self.arguments)
         ttir = trace(_kernel_of_call, site, function)
-        for rule in find_rules(ttir).values():
+        for rule in functions_of(find_rules(ttir)):
             raise AutodiffError(
                 f"{self.what}: {named(function.fn)} has an operation with the rule "
                 f"{rule.__name__!r} of register_vjp, which gradients of kernels know, and those of "

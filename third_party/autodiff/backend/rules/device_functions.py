@@ -21,8 +21,8 @@ from ..kernels.interpreted import compilable, is_jit
 from ..library import native
 from ..support.places import named
 from . import derived_functions
-from .custom import builtin
 from .stand_ins import parameters_of, stand_in
+from .tracing import builtin
 from .user_rules import fingerprint
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 import triton.language as tl
 from triton._C.libtriton import ir
@@ -15,8 +17,19 @@ from ..kernels.interpreted import compilable, compiling
 # Markers that functions with a user-defined derivative leave in TTIR (custom.py).
 CUSTOM_MARKER = "autodiff.custom_vjp"
 STOP_MARKER = "autodiff.stop_gradient"
+# What names of calls start with that have a way forward, and exact derivatives; those of others
+# start with the marker.
+BOTH_WAYS_CALL = "autodiff.custom_jvp"
+EXACT_CALL = "autodiff.custom_exact"
 
+Builtin = TypeVar("Builtin", bound=Callable)
 _state = threading.local()
+
+
+def builtin(function: Builtin) -> Builtin:
+    """Make a function to which Triton's tracer passes itself; plain Python can call it, too."""
+    function.__triton_builtin__ = True
+    return function
 
 
 def is_differentiating() -> bool:
@@ -122,37 +135,12 @@ def call_declared(generator, name: str, values, results=()) -> list:
     return [tl.tensor(call.get_result(i), r.type) for i, r in enumerate(results)]
 
 
-def checked_gradients(what: str, returned, operands, semantic) -> list:
-    """Check the results of a rule for float operands; an error names the rule.
-
-    Numbers are converted to tiles.
-    """
-    gradients = flatten(returned)
-    if len(gradients) != len(operands):
-        raise AutodiffError(
-            f"{what} should return {len(operands)} gradients, one for each operand, "
-            f"but returns {len(gradients)}"
-        )
-    pairs = zip(gradients, operands, strict=True)
+def placeholders(semantic, kind: str, values) -> list:
+    """Return what stands for the cotangents or tangents of floats."""
     return [
-        _checked_gradient(f"{what}: gradient {i}", gradient, operand, semantic)
-        for i, (gradient, operand) in enumerate(pairs)
-        if is_float(operand)
+        placeholder(semantic, f"{kind} {i}", cotangent_type(value.type), value)
+        for i, value in enumerate(values)
     ]
-
-
-def _checked_gradient(what, gradient, operand, semantic):
-    if not isinstance(gradient, tl.tensor):
-        number = float(getattr(gradient, "value", gradient))
-        gradient = semantic.full([], number, cotangent_type(operand.type).scalar)
-    if not gradient.type.scalar.is_floating():
-        raise AutodiffError(f"{what} should be a float, but is {gradient.type}")
-    shape, own = (list(x.shape) if x.type.is_block() else [] for x in (operand, gradient))
-    if own == shape:
-        return gradient
-    if own:
-        raise AutodiffError(f"{what} should have the operand's shape {shape}, but has {own}")
-    return semantic.splat(gradient, shape)
 
 
 def trace_call(target, kernel, site, function) -> str:
@@ -179,8 +167,8 @@ def _source_of_site(kernel, site) -> ASTSource:
     return ASTSource(compilable(kernel), {"SITE": "constexpr"}, {"SITE": site})
 
 
-def trace_rule(kernel_of_rule, site, target, options: dict) -> str:
-    """Return the TTIR of a rule for one combination of types."""
+def trace_rule(kernel_of_rule, site, what: str, target, options: dict) -> str:
+    """Return the TTIR of a rule for one combination of types; `what` is its name for errors."""
     source = _source_of_site(kernel_of_rule, site)
     try:
         with compiling(site.rule):
@@ -189,5 +177,5 @@ def trace_rule(kernel_of_rule, site, target, options: dict) -> str:
         reason = _root(error)
         if isinstance(reason, AutodiffError):
             raise reason from None
-        raise AutodiffError(f"{site.what} cannot be compiled: {reason}") from None
+        raise AutodiffError(f"{what} cannot be compiled: {reason}") from None
     return str(module)

@@ -1,27 +1,44 @@
-"""`register_vjp`: derivatives of operations that the compiler does not know.
+"""`register_vjp`, `register_jvp`: derivatives of operations that the compiler does not know.
 
-A rule is a kernel function. It is traced for the types of each operation that it applies to, and
-its TTIR is sent to the compiler with the request.
+A rule is a kernel function. It is kept under the operation that it is for, and found again in the
+TTIR of kernels.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
-from typing import TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
-import triton
-import triton.language as tl
 from triton.runtime.jit import JITFunction
 
-from ..errors import AutodiffError
 from ..kernels.interpreted import compilable, is_jit
-from .tracing import call_declared, checked_gradients, cotangent_type, placeholder, trace_rule
 
 Rule = TypeVar("Rule")
 
-_rules: dict[tuple[str, str], JITFunction] = {}
+
+class Rules(NamedTuple):
+    """The rules of a function: one of them may be None. Exact ones are its derivative."""
+
+    vjp: Any = None
+    jvp: Any = None
+    is_exact: bool = False
+
+    @property
+    def go_forward(self) -> bool:
+        """Whether tangents go through the function."""
+        return self.jvp is not None or self.is_exact
+
+
+class Registered(NamedTuple):
+    """A registered rule, and whether its author says that it is the exact derivative."""
+
+    function: JITFunction
+    is_exact: bool
+
+
+# By ("vjp" or "jvp", "asm" or "symbol", text).
+_rules: dict[tuple[str, str, str], Registered] = {}
 # A text: Dynamo compares it, where an integer may become a symbol.
 _generation = "0"
 
@@ -41,16 +58,18 @@ def _normalized(assembly: str) -> str:
 
 
 @overload
-def register_vjp(vjp: Rule, *, asm: str | None = None, symbol: str | None = None) -> Rule: ...
+def register_vjp(
+    vjp: Rule, *, asm: str | None = None, symbol: str | None = None, exact: bool = False
+) -> Rule: ...
 
 
 @overload
 def register_vjp(
-    vjp: None = None, *, asm: str | None = None, symbol: str | None = None
+    vjp: None = None, *, asm: str | None = None, symbol: str | None = None, exact: bool = False
 ) -> Callable[[Rule], Rule]: ...
 
 
-def register_vjp(vjp=None, *, asm=None, symbol=None):
+def register_vjp(vjp=None, *, asm=None, symbol=None, exact=False):
     """Give the derivative of inline assembly or of a library's function.
 
     `vjp` is a `@triton.jit` function of the cotangents of the float results, then the operands,
@@ -59,63 +78,64 @@ def register_vjp(vjp=None, *, asm=None, symbol=None):
     float64 results.
     Assembly matches up to white space. Without `vjp` this is a decorator. A rule that is
     registered again, or that the compiler has one for, replaces the other.
+
+    `exact` says that `vjp` is linear in the cotangents, and the derivative of the operation. Only
+    then are there tangents without a `register_jvp`, and second derivatives.
     """
+    return _register("vjp", vjp, asm, symbol, exact)
+
+
+@overload
+def register_jvp(
+    jvp: Rule, *, asm: str | None = None, symbol: str | None = None, exact: bool = False
+) -> Rule: ...
+
+
+@overload
+def register_jvp(
+    jvp: None = None, *, asm: str | None = None, symbol: str | None = None, exact: bool = False
+) -> Callable[[Rule], Rule]: ...
+
+
+def register_jvp(jvp=None, *, asm=None, symbol=None, exact=False):
+    """Give the tangents of inline assembly or of a library's function.
+
+    `jvp` is a `@triton.jit` function of the tangents of the float operands, then the operands, then
+    the results. It returns one tangent for each result, in order; an integer's is ignored. It has
+    to be linear in the tangents: gradients come of its transpose, unless there is a `register_vjp`.
+    All else is as for `register_vjp`.
+    """
+    return _register("jvp", jvp, asm, symbol, exact)
+
+
+def _register(way: str, rule, asm, symbol, exact):
     if (asm is None) == (symbol is None):
-        raise TypeError("register_vjp takes either asm= or symbol=")
-    if vjp is None:
-        return lambda function: register_vjp(function, asm=asm, symbol=symbol)
-    if not is_jit(vjp):
-        kind = type(vjp).__name__
+        raise TypeError(f"register_{way} takes either asm= or symbol=")
+    if rule is None:
+        return lambda function: _register(way, function, asm, symbol, exact)
+    if not is_jit(rule):
+        kind = type(rule).__name__
         raise TypeError(f"the rule should be a function decorated with @triton.jit, got {kind}")
     key = ("asm", _normalized(asm)) if symbol is None else ("symbol", symbol)
-    _rules[key] = compilable(vjp)
+    _rules[(way, *key)] = Registered(compilable(rule), bool(exact))
     _change()
-    return vjp
+    return rule
 
 
-@dataclasses.dataclass(frozen=True)
-class Site:
-    """An operation of a kernel that a rule applies to: the rule and the types."""
-
-    what: str
-    rule: JITFunction
-    operands: tuple
-    results: tuple
-
-
-@tl.core.builtin
-def _apply_rule(site, _semantic=None, _generator=None):
-    site = getattr(site, "value", site)
-
-    def stand_ins(kind, types):
-        return [placeholder(_semantic, f"{kind} {i}", t) for i, t in enumerate(types)]
-
-    floats = [t for t in site.results if t.scalar.is_floating()]
-    cotangents = stand_ins("cotangent", [cotangent_type(t) for t in floats])
-    operands = stand_ins("operand", site.operands)
-    results = stand_ins("result", site.results)
-    returned = _generator.call_JitFunction(site.rule, [*cotangents, *operands, *results], {})
-    gradients = checked_gradients(site.what, returned, operands, _semantic)
-    call_declared(_generator, "autodiff.yield", gradients)
-
-
-@triton.jit
-def _kernel_of_rule(SITE: tl.constexpr):
-    _apply_rule(SITE)
+def _rules_of(kind: str, text: str) -> Rules | None:
+    """Return the rules of an operation, if there are any."""
+    key = (kind, _normalized(text) if kind == "asm" else text)
+    found = [_rules.get((way, *key)) for way in ("vjp", "jvp")]
+    given = [rule for rule in found if rule is not None]
+    if not given:
+        return None
+    functions = (rule and rule.function for rule in found)
+    return Rules(*functions, all(rule.is_exact for rule in given))
 
 
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _ASM = re.compile(rf"tt\.elementwise_inline_asm {_STRING} \{{.*?\}}(?: [^:]*: (.*?))? -> (.*)")
 _EXTERN = re.compile(rf"tt\.extern_elementwise .*?symbol = {_STRING}\}} : \((.*?)\) -> (.*)")
-_ELEMENTS = {
-    "f16": tl.float16,
-    "bf16": tl.bfloat16,
-    "f32": tl.float32,
-    "f64": tl.float64,
-    "f8E4M3FN": tl.float8e4nv,
-    "f8E5M2": tl.float8e5,
-    **{f"i{n}": getattr(tl, f"int{n}") for n in (1, 8, 16, 32, 64)},
-}
 
 
 def _unescaped(text: str) -> str:
@@ -127,51 +147,34 @@ def _unescaped(text: str) -> str:
     )
 
 
-def _types(text: str | None, what: str) -> tuple:
-    """Return Triton's types for a list of TTIR types."""
-    types = []
-    for spelled in re.findall(r"[^,<\s]+(?:<[^>]*>+)?", text or ""):
-        tile = re.fullmatch(r"tensor<((?:\d+x)+)([^,>]+)(?:,.*)?>", spelled)
-        element = _ELEMENTS.get(tile[2] if tile else spelled)
-        if element is None:
-            raise AutodiffError(f"{what}: an operand of type {spelled} is not supported")
-        shape = [int(n) for n in tile[1].split("x")[:-1]] if tile else None
-        types.append(tl.block_type(element, shape) if shape else element)
-    return tuple(types)
-
-
 def fingerprint() -> str:
     """Return a text that identifies the registered rules, in any process."""
-    return str(sorted((key, rule.cache_key) for key, rule in _rules.items()))
+    return str(
+        sorted((key, rule.function.cache_key, rule.is_exact) for key, rule in _rules.items())
+    )
 
 
-def find_rules(ttir: str) -> dict[tuple, JITFunction]:
+def find_rules(ttir: str) -> dict[tuple, Rules]:
     """Return the registered rules that a kernel needs, by kind, text and types of operations."""
-    found: dict[tuple, JITFunction] = {}
+    found: dict[tuple, Rules] = {}
     if not _rules:
         return found
     for line in ttir.splitlines():
         line = re.sub(r"\s*loc\(.*$", "", line)
-        for key, pattern in (("asm", _ASM), ("symbol", _EXTERN)):
+        for kind, pattern in (("asm", _ASM), ("symbol", _EXTERN)):
             match = pattern.search(line)
             if match is None:
                 continue
             text = _unescaped(match[1])
-            rule = _rules.get((key, _normalized(text) if key == "asm" else text))
-            if rule is not None:
-                found[key, text, match[2], match[3]] = rule
+            rules = _rules_of(kind, text)
+            if rules is not None:
+                found[kind, text, match[2], match[3]] = rules
     return found
 
 
-def rules_for(ttir: str, target, options: dict) -> list[dict]:
-    """Return the entries of a request for the registered rules that a kernel needs."""
-    entries = []
-    for (key, text, operands, results), rule in find_rules(ttir).items():
-        what = f"the rule {rule.__name__!r}"
-        site = Site(what, rule, _types(operands, what), _types(results, what))
-        traced = trace_rule(_kernel_of_rule, site, target, options)
-        entries.append({"name": rule.__name__, key: text, "ttir": traced})
-    return entries
+def functions_of(found: dict[tuple, Rules]) -> list[JITFunction]:
+    """Return the functions of rules."""
+    return [rule for rules in found.values() for rule in (rules.vjp, rules.jvp) if rule is not None]
 
 
 def require_globals(rules) -> None:

@@ -18,18 +18,19 @@
 using namespace mlir;
 
 static LogicalResult verifyFloats(autodiff::CustomVjpOp op, TypeRange types,
-                                  TypeRange likes, llvm::StringRef what) {
+                                  TypeRange likes, llvm::StringRef what,
+                                  llvm::StringRef derivative) {
   if (types.size() != likes.size())
     return op.emitOpError() << "has " << likes.size() << " " << what << "s but "
-                            << types.size() << " cotangents";
+                            << types.size() << " " << derivative << "s";
   for (auto [type, like] : llvm::zip_equal(types, likes)) {
     auto tile = dyn_cast<RankedTensorType>(type);
     auto likeTile = dyn_cast<RankedTensorType>(like);
     bool sameShape = tile && likeTile ? tile.getShape() == likeTile.getShape()
                                       : !tile && !likeTile;
     if (!sameShape || !autodiff::isFloat(type))
-      return op.emitOpError() << "has a cotangent of type " << type << " for "
-                              << what << " of type " << like;
+      return op.emitOpError() << "has a " << derivative << " of type " << type
+                              << " for " << what << " of type " << like;
   }
   return success();
 }
@@ -47,15 +48,27 @@ bool autodiff::SwapOp::takesElements(unsigned operand) { return true; }
 LogicalResult autodiff::CustomVjpOp::verify() {
   if (getValues().getTypes() != getResultTypes())
     return emitOpError("results should have the types of the values");
-  Block &block = getPullback().front();
-  auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield)
-    return emitOpError("should end with autodiff.yield");
-  if (failed(verifyFloats(*this, block.getArgumentTypes(), getResultTypes(),
-                          "result")))
+  TypeRange inputs = getInputs().getTypes(), results = getResultTypes();
+  auto verifyMap = [&](Region &region, TypeRange from, llvm::StringRef source,
+                       TypeRange to, llvm::StringRef target,
+                       llvm::StringRef derivative) -> LogicalResult {
+    Block &block = region.front();
+    auto yield = dyn_cast<YieldOp>(block.getTerminator());
+    if (!yield)
+      return emitOpError("should end with autodiff.yield");
+    if (failed(verifyFloats(*this, block.getArgumentTypes(), from, source,
+                            derivative)))
+      return failure();
+    return verifyFloats(*this, yield.getYielded().getTypes(), to, target,
+                        derivative);
+  };
+  if (failed(verifyMap(getPullback(), results, "result", inputs, "input",
+                       "cotangent")))
     return failure();
-  return verifyFloats(*this, yield.getGradients().getTypes(),
-                      getInputs().getTypes(), "input");
+  if (getPushforward().empty())
+    return success();
+  return verifyMap(getPushforward(), inputs, "input", results, "result",
+                   "tangent");
 }
 
 /// Sizes are the same for all programs of a launch.

@@ -6,6 +6,7 @@
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Differentiation.h"
 #include "autodiff/Support/Target.h"
+#include "autodiff/Transforms/CustomCall.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_WRITEMARKERS
@@ -49,8 +50,21 @@ static Value mark(OpBuilder &b, Location loc, Value value, StringRef name,
 namespace {
 struct WriteMarkers : autodiff::impl::WriteMarkersBase<WriteMarkers> {
   void runOnOperation() override {
-    keepMarkers(getOperation());
     const Target &target = Target::of(getOperation());
+    bool isAmd = StringRef(target.name).starts_with("gfx");
+    SmallVector<CustomVjpOp> exact;
+    getOperation().walk([&](CustomVjpOp custom) {
+      if (custom.getExact() && custom.getCall())
+        exact.push_back(custom);
+    });
+    for (CustomVjpOp custom : exact) {
+      OpBuilder b(custom);
+      CustomCall::write(
+          custom, llvm::map_to_vector(custom.getValues(), [&](Value value) {
+            return mark(b, custom.getLoc(), value, "inside", isAmd);
+          }));
+    }
+    keepMarkers(getOperation());
     getOperation().walk([&](Operation *op) {
       op->removeDiscardableAttr(kUnlessZeroAttr);
       if (!isa<StopGradientOp, OnceOp>(op))
@@ -59,8 +73,7 @@ struct WriteMarkers : autodiff::impl::WriteMarkersBase<WriteMarkers> {
       Value value = op->getOperand(0);
       if (isDifferentiable(value.getType()))
         value = mark(b, op->getLoc(), value,
-                     isa<OnceOp>(op) ? "once" : "stop_gradient",
-                     StringRef(target.name).starts_with("gfx"));
+                     isa<OnceOp>(op) ? "once" : "stop_gradient", isAmd);
       op->replaceAllUsesWith(ValueRange{value});
       op->erase();
     });

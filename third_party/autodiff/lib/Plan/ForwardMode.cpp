@@ -31,7 +31,9 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   ArrayRef<unsigned> tangents = *request.tangents;
   pm.addPass(createNormalize());
   pm.addNestedPass<triton::FuncOp>(createMarkMiscomputed());
-  pm.addPass(createLinkRules());
+  LinkRulesOptions link;
+  link.forward = true;
+  pm.addPass(createLinkRules(link));
   LiftAssemblyOptions lift;
   lift.allWanted = false;
   lift.wanted.assign(tangents.begin(), tangents.end());
@@ -51,6 +53,7 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   pm.addNestedPass<triton::FuncOp>(createFitProducts());
   pm.addNestedPass<triton::FuncOp>(createLowerSwaps());
   pm.addNestedPass<triton::FuncOp>(createLegalizeSource());
+  pm.addPass(createDropRules());
   pm.addPass(createCleanup());
   pm.addPass(createVerifyTarget());
 }
@@ -68,17 +71,26 @@ void mlir::autodiff::registerForwardPipeline() {
 
 std::string mlir::autodiff::printForward(ModuleOp module) {
   llvm::json::Array tangents;
-  triton::FuncOp kernel;
-  for (auto function : module.getOps<triton::FuncOp>())
+  triton::FuncOp kernel, withRules;
+  for (auto function : module.getOps<triton::FuncOp>()) {
     if (getRole(function) == "tangent")
       kernel = function;
+    if (getRole(function) == "rules")
+      withRules = function;
+  }
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (auto of = kernel.getArgAttrOfType<IntegerAttr>(i, kTangentAttr))
       tangents.push_back(of.getInt());
+  llvm::json::Object answer{{"name", kernel.getSymName()},
+                            {"ttir", printKernel(kernel)},
+                            {"tangents", std::move(tangents)}};
+  if (withRules) {
+    StringAttr name = kernel.getSymNameAttr();
+    kernel.erase();
+    withRules.setSymNameAttr(name);
+    answer["differentiated"] = printKernel(withRules);
+  }
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::json::Value(
-      llvm::json::Object{{"name", kernel.getSymName()},
-                         {"ttir", printKernel(kernel)},
-                         {"tangents", std::move(tangents)}});
+  llvm::raw_string_ostream(text) << llvm::json::Value(std::move(answer));
   return text;
 }

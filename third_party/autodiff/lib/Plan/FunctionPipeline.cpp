@@ -47,7 +47,9 @@ static void buildFunctionPipeline(OpPassManager &pm,
                                   const FunctionOptions &asked) {
   pm.addPass(createWrapFunction(withWanted(asked, WrapFunctionOptions())));
   pm.addPass(createNormalize());
-  pm.addPass(createLinkRules());
+  LinkRulesOptions link;
+  link.again = true;
+  pm.addPass(createLinkRules(link));
   pm.addNestedPass<triton::FuncOp>(createMarkResiduals());
   pm.addPass(createLiftAssembly(withOnlyWanted(asked, LiftAssemblyOptions())));
   pm.addPass(createRescaleAccumulators());

@@ -126,7 +126,9 @@ static void addNormalize(Passes &passes, const Request &request) {
     passes.addToKernels(createHoldLoops());
   passes.add(createNormalize());
   passes.addToKernels(createMarkMiscomputed());
-  passes.add(createLinkRules());
+  LinkRulesOptions link;
+  link.again = request.again;
+  passes.add(createLinkRules(link));
   passes.add(createMarkHistory());
   passes.add(createSinkStores());
   passes.add(createForwardStores());

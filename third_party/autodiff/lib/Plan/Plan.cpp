@@ -37,6 +37,11 @@ std::string mlir::autodiff::printKernel(triton::FuncOp kernel) {
       ModuleOp::create(kernel->getParentOp()->getLoc());
   auto copy = cast<triton::FuncOp>(kernel->clone());
   module->push_back(copy);
+  kernel.walk([&](triton::CallOp call) {
+    auto callee =
+        SymbolTable::lookupNearestSymbolFrom(kernel, call.getCalleeAttr());
+    module->push_back(callee->clone());
+  });
   dropMarks(copy);
   std::string text;
   llvm::raw_string_ostream os(text);

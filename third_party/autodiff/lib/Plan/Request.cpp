@@ -53,7 +53,11 @@ static bool readRules(const llvm::json::Value &value,
     auto read = [&](StringRef key) {
       return object->getString(key).value_or("").str();
     };
-    UserRule rule{read("name"), read("asm"), read("symbol"), read("ttir")};
+    auto readFlag = [&](StringRef key) {
+      return object->getBoolean(key).value_or(false);
+    };
+    UserRule rule{read("name"), read("asm"),         read("symbol"),
+                  read("ttir"), readFlag("forward"), readFlag("exact")};
     if (rule.ttir.empty() || rule.assembly.empty() == rule.symbol.empty())
       return false;
     rules.push_back(std::move(rule));

@@ -38,6 +38,10 @@ LogicalResult mlir::autodiff::importRule(const UserRule &rule,
   function->setAttr(
       rule.symbol.empty() ? kRuleAsmAttr : kRuleSymbolAttr,
       builder.getStringAttr(rule.symbol.empty() ? rule.assembly : rule.symbol));
+  if (rule.forward)
+    function->setAttr(kRuleForwardAttr, builder.getUnitAttr());
+  if (rule.exact)
+    function->setAttr(kRuleExactAttr, builder.getUnitAttr());
   SymbolTable(module).insert(function); // under a name that is free
   return success();
 }

@@ -9,6 +9,14 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
+/// `derivative`, which has none itself unless its author says that it is exact.
+static Value onceUnlessExact(OpBuilder &b, CustomVjpOp op, Value derivative) {
+  bool isUsers = op.getCall().has_value();
+  return isUsers && !op.getExact()
+             ? OnceOp::create(b, op.getLoc(), derivative).getResult()
+             : derivative;
+}
+
 /// Applies the pullback's region to the adjoints of the results.
 static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   if (llvm::none_of(op.getResults(),
@@ -32,8 +40,8 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   for (auto [number, input] : llvm::enumerate(op.getInputs())) {
     if (!adjoint.isActive(input))
       continue;
-    Value gradient =
-        adjoint.primal(pullback.getTerminator()->getOperand(number));
+    Value gradient = onceUnlessExact(
+        b, op, adjoint.primal(pullback.getTerminator()->getOperand(number)));
     Type element = getElementTypeOrSelf(Adjoint::typeFor(input.getType()));
     Tile given(b, adjoint.loc(),
                castFloat(b, adjoint.loc(), gradient, element));
@@ -50,9 +58,41 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   return success();
 }
 
-/// Users define the pullback only. One of the compiler's own (it has no `call`)
-/// is the identity of another value, which it is equal to.
+/// Applies the pushforward's region to the tangents of the inputs.
+static void pushThrough(CustomVjpOp op, Tangents &tangents) {
+  OpBuilder &b = tangents.builder;
+  Block &block = op.getPushforward().front();
+  // What the rule reads of the values moves as the results do.
+  SmallVector<std::pair<Value, Value>> cloned;
+  for (auto [value, result] :
+       llvm::zip_equal(op.getValues(), op.getResults())) {
+    cloned.push_back({value, tangents.primal(value)});
+    tangents.primals.map(value, tangents.primal(result));
+  }
+  for (auto [argument, input] :
+       llvm::zip_equal(block.getArguments(), op.getInputs()))
+    tangents.primals.map(argument,
+                         castFloat(b, tangents.loc(), tangents.getOrZero(input),
+                                   getElementTypeOrSelf(argument.getType())));
+  for (Operation &inner : block.without_terminator())
+    tangents.clone(inner);
+  for (auto [yielded, result] :
+       llvm::zip_equal(block.getTerminator()->getOperands(), op.getResults())) {
+    Type element = getElementTypeOrSelf(Tangents::typeFor(result.getType()));
+    Value tangent = onceUnlessExact(b, op, tangents.primal(yielded));
+    tangents.add(result, castFloat(b, tangents.loc(), tangent, element));
+  }
+  for (auto [value, before] : llvm::reverse(cloned))
+    tangents.primals.map(value, before);
+}
+
+/// A pullback of the compiler's own (it has no `call`) is the identity of
+/// another value, which it is equal to.
 static LogicalResult pushCustom(CustomVjpOp op, Tangents &tangents) {
+  if (!op.getPushforward().empty()) {
+    pushThrough(op, tangents);
+    return success();
+  }
   Block &pullback = op.getPullback().front();
   if (op.getCall() || op.getInputs().size() != 1 ||
       pullback.getTerminator()->getOperand(0) != pullback.getArgument(0))
@@ -60,7 +100,8 @@ static LogicalResult pushCustom(CustomVjpOp op, Tangents &tangents) {
            << "no forward-mode rule for " << op.getRule()
            << ", of which there is only a pullback: a derivative of one's own "
               "need not be the transpose of a tangent. For tangents and second "
-              "derivatives, take the function without it";
+              "derivatives, give it a jvp, too, or say exact=True if its vjp "
+              "is the derivative of the function";
   Value result = op->getResult(0);
   if (Value tangent = tangents.get(op.getInputs()[0]))
     tangents.add(result, castFloat(tangents.builder, tangents.loc(), tangent,
@@ -69,8 +110,17 @@ static LogicalResult pushCustom(CustomVjpOp op, Tangents &tangents) {
   return success();
 }
 
+/// Differentiates a first derivative that is not known to be an exact one.
+template <typename State> static LogicalResult refuse(OnceOp op, State &) {
+  return op.emitError(
+      "a gradient of a function with a derivative of its own is differentiated "
+      "again here: its author has given only the first one. If that is exact, "
+      "say exact=True where it is given to a function or an operation of a "
+      "kernel (docs/python.md); otherwise take the function without it");
+}
+
 void mlir::autodiff::addCustomVjpRules(RuleTable &table) {
-  table.add<CustomVjpOp>(
-      "what the user's function returns; it has no way forward", customVjp,
-      pushCustom);
+  table.add<CustomVjpOp>("what the user's rules return", customVjp, pushCustom);
+  table.add<OnceOp>("an error: there is no second derivative", refuse<Adjoint>,
+                    refuse<Tangents>);
 }

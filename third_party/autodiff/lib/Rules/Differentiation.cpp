@@ -103,8 +103,8 @@ void mlir::autodiff::dropMarkers(Operation *root) {
     op->removeDiscardableAttr(kUnlessZeroAttr);
     if (auto custom = dyn_cast<CustomVjpOp>(op))
       custom->replaceAllUsesWith(custom.getValues());
-    else if (auto stop = dyn_cast<StopGradientOp>(op))
-      stop->replaceAllUsesWith(ValueRange{stop.getValue()});
+    else if (isa<StopGradientOp, OnceOp>(op))
+      op->replaceAllUsesWith(op->getOperands());
     else
       return;
     op->erase();

@@ -73,14 +73,9 @@ LogicalResult Rule::push(Operation *op, Tangents &tangents) const {
     return pushPartials(op, tangents, (*partialsOf)(op));
   if (auto *map = std::get_if<LinearMap>(&derivative))
     return pushLinear(op, tangents, *map);
-  auto *ways = std::get_if<Ways>(&derivative);
-  if (!ways)
-    return success();
-  if (!ways->push)
-    return op->emitError() << "no forward-mode rule for " << describe(op)
-                           << ", which lies between a differentiated input "
-                              "and an output; reverse mode has one";
-  return ways->push(op, tangents);
+  if (auto *ways = std::get_if<Ways>(&derivative))
+    return ways->push(op, tangents);
+  return success();
 }
 
 const Rule *RuleTable::require(Operation *op) const {
@@ -118,8 +113,8 @@ static llvm::StringRef describeKind(const Rule &rule) {
     return "partials";
   if (std::holds_alternative<LinearMap>(rule.derivative))
     return "linear map";
-  if (auto *ways = std::get_if<Rule::Ways>(&rule.derivative))
-    return ways->push ? "both ways" : "pullback";
+  if (std::holds_alternative<Rule::Ways>(rule.derivative))
+    return "both ways";
   return "constant";
 }
 

@@ -37,3 +37,49 @@ tt.func @first(%a: f32) -> f32 {
   %1 = autodiff.stop_gradient %a {autodiff.first_order} : f32
   tt.return %1 : f32
 }
+
+// -----
+
+// What is not known to be the derivative is not differentiated again.
+// CHECK-LABEL: tt.func @inexact(
+// CHECK: %[[E:.*]] = math.exp %arg0
+// CHECK: %[[Y:.*]] = tt.elementwise_inline_asm "// autodiff.once"{{.*}} %[[E]]
+// CHECK: tt.return %[[Y]]
+tt.func @inexact(%x: f32) -> f32 {
+  %s = autodiff.stop_gradient %x {autodiff.first_order} : f32
+  %e = math.exp %s : f32
+  %y = autodiff.custom_vjp "f" %e : f32 of %x : f32 -> f32 {
+  ^bb0(%c: f32):
+    %g = arith.mulf %c, %e : f32
+    autodiff.yield %g : f32
+  } {call = 0 : i32}
+  tt.return %y : f32
+}
+
+// -----
+
+// What is, is a call as Triton's tracer leaves it.
+// CHECK-LABEL: tt.func @exact(
+// CHECK: %[[E:.*]] = math.exp %arg0
+// CHECK: %[[V:.*]] = tt.elementwise_inline_asm "// autodiff.inside"{{.*}} %[[E]]
+// CHECK: %[[C:.*]] = tt.elementwise_inline_asm "// autodiff.cotangent 0"{{.*}} %[[V]]
+// CHECK: %[[G:.*]] = arith.mulf %[[C]], %[[V]]
+// CHECK: %[[T:.*]] = tt.elementwise_inline_asm "// autodiff.tangent 0"{{.*}} %arg0
+// CHECK: %[[U:.*]] = arith.mulf %[[T]], %[[V]]
+// CHECK: tt.call @autodiff.custom_exact.f.0(%[[V]], %arg0, %[[G]], %[[U]])
+module {
+tt.func @exact(%x: f32) -> f32 {
+  %s = autodiff.stop_gradient %x {autodiff.first_order} : f32
+  %e = math.exp %s : f32
+  %y = autodiff.custom_vjp exact "f" %e : f32 of %x : f32 -> f32 {
+  ^bb0(%c: f32):
+    %g = arith.mulf %c, %e : f32
+    autodiff.yield %g : f32
+  } forward {
+  ^bb0(%t: f32):
+    %u = arith.mulf %t, %e : f32
+    autodiff.yield %u : f32
+  } {call = 0 : i32}
+  tt.return %y : f32
+}
+}

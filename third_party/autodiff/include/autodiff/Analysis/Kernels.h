@@ -33,7 +33,7 @@ triton::FuncOp getCounting(ModuleOp module);
 /// differentiated, or if there is none, the user's kernel.
 triton::FuncOp getDifferentiated(ModuleOp module);
 /// Attribute of derived functions: "differentiated", "backward", "variant",
-/// "tally", "clear", "round", "forward", "count" or "tangent".
+/// "tally", "clear", "round", "forward", "count", "tangent" or "rules".
 constexpr llvm::StringLiteral kRoleAttr = "autodiff.role";
 /// The role of a function; empty if it has none.
 llvm::StringRef getRole(triton::FuncOp function);

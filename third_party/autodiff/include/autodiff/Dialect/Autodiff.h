@@ -61,6 +61,9 @@ constexpr llvm::StringLiteral kFunctionAttr = "autodiff.function";
 constexpr llvm::StringLiteral kRuleAttr = "autodiff.rule";
 constexpr llvm::StringLiteral kRuleAsmAttr = "autodiff.rule_asm";
 constexpr llvm::StringLiteral kRuleSymbolAttr = "autodiff.rule_symbol";
+/// On such functions: it pushes tangents forward; it is the exact derivative.
+constexpr llvm::StringLiteral kRuleForwardAttr = "autodiff.rule_forward";
+constexpr llvm::StringLiteral kRuleExactAttr = "autodiff.rule_exact";
 /// Marks loops of a backward that run in the forward's order: iteration t is
 /// the forward's, and iterations are independent but for sums.
 constexpr llvm::StringLiteral kParallelAttr = "autodiff.parallel";

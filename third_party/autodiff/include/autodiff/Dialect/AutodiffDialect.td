@@ -193,10 +193,14 @@ def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",
     [NoMemoryEffect, AttrSizedOperandSegments, SingleBlock]> {
   let summary = "values whose derivative the user defines";
   let description = [{
-    The results are the `values`, as functions of the `inputs`. Their pullback
-    is the region: it gets the cotangents of the results, may use any value from
-    above, and yields one cotangent for each input. No derivative flows through
-    `values` themselves. `rule` is the name that errors use.
+    The results are the `values`, as functions of the `inputs`. The pullback
+    gets the cotangents of the results, may use any value from above, and yields
+    one cotangent for each input. The pushforward, if there is one, gets the
+    tangents of the inputs, and yields one for each result. No derivative flows
+    through `values` themselves. `rule` is the name that errors use.
+
+    They are `exact` if their author says that they are the derivative of the
+    values. Then what they compute has derivatives, and these are second ones.
 
     The pullback need not be linear: gradients may be clipped, or ignored. So it
     runs once for each time that the operation does, on the cotangent of that
@@ -204,21 +208,23 @@ def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",
     them, and one in a branch or a loop is not moved out.
   }];
   let arguments = (ins Variadic<AnyType>:$values, Variadic<AnyType>:$inputs,
-                       StrAttr:$rule, OptionalAttr<I32Attr>:$call);
+                       StrAttr:$rule, OptionalAttr<I32Attr>:$call,
+                       UnitAttr:$exact);
   let results = (outs Variadic<AnyType>:$results);
-  let regions = (region SizedRegion<1>:$pullback);
+  let regions = (region SizedRegion<1>:$pullback, AnyRegion:$pushforward);
   let assemblyFormat = [{
-    $rule $values `:` type($values) `of` $inputs `:` type($inputs)
-    `->` type($results) $pullback attr-dict
+    (`exact` $exact^)? $rule $values `:` type($values) `of` $inputs `:`
+    type($inputs) `->` type($results) $pullback
+    (`forward` $pushforward^)? attr-dict
   }];
   let hasVerifier = 1;
 }
 
 def Autodiff_YieldOp : Autodiff_Op<"yield",
     [Pure, Terminator, HasParent<"CustomVjpOp">]> {
-  let summary = "the cotangents of a custom_vjp's inputs";
-  let arguments = (ins Variadic<AnyType>:$gradients);
-  let assemblyFormat = "($gradients^ `:` type($gradients))? attr-dict";
+  let summary = "the cotangents of a custom_vjp's inputs, or tangents of results";
+  let arguments = (ins Variadic<AnyType>:$yielded);
+  let assemblyFormat = "($yielded^ `:` type($yielded))? attr-dict";
 }
 
 #endif // AUTODIFF_DIALECT

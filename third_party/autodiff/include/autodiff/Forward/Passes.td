@@ -52,8 +52,18 @@ def WriteMarkers : Pass<"autodiff-write-markers", "::mlir::ModuleOp"> {
     A kernel that has tangents is differentiated again for second derivatives.
     `autodiff.stop_gradient` stops these, too: it becomes inline assembly that
     is just a comment, as Triton's tracer leaves it. So does `autodiff.once` in
-    place of a function with a derivative of its own, through which no tangent
-    goes.
+    place of a function with a derivative of its own. If that derivative is
+    exact, the function becomes a call, as Triton's tracer leaves it, too.
+  }];
+}
+
+def DropRules : Pass<"autodiff-drop-rules", "::mlir::ModuleOp"> {
+  let summary = "part the kernel that is launched from the one to differentiate";
+  let description = [{
+    A kernel with tangents calls functions that are only declared, where a user
+    defines a derivative. It gets a copy with the role `rules`, which is there
+    to be differentiated. In the kernel, the function's results take the place
+    of those of the call.
   }];
 }
 

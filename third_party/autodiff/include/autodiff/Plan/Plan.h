@@ -22,6 +22,8 @@ struct UserRule {
   std::string assembly, symbol;
   /// A module with a function that computes it; see docs/plan.md.
   std::string ttir;
+  /// It pushes tangents forward; it is the derivative of what it is for.
+  bool forward = false, exact = false;
 };
 
 /// Adds the rule's function to `module` in the form that autodiff-link-rules

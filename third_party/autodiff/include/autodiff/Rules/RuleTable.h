@@ -29,8 +29,7 @@ struct Rule {
   struct Constant {};
   /// The rule of an elementwise operation.
   using PartialsOf = std::function<Partials(Operation *op)>;
-  /// The rule of any other operation: pullback and pushforward, or the pullback
-  /// alone.
+  /// The rule of any other operation.
   struct Ways {
     std::function<LogicalResult(Operation *op, Adjoint &)> pullBack;
     std::function<LogicalResult(Operation *op, Tangents &)> push;
@@ -39,8 +38,7 @@ struct Rule {
 
   /// Emits the contributions of `op` to the adjoints of its operands.
   LogicalResult pullBack(Operation *op, Adjoint &adjoint) const;
-  /// Emits the contributions of `op` to the tangents of its results; an error
-  /// if it has no pushforward.
+  /// Emits the contributions of `op` to the tangents of its results.
   LogicalResult push(Operation *op, Tangents &tangents) const;
 };
 
@@ -84,10 +82,9 @@ public:
     ways.pullBack = [pullBack](Operation *op, Adjoint &adjoint) {
       return pullBack(cast<OpT>(op), adjoint);
     };
-    if (push)
-      ways.push = [push](Operation *op, Tangents &tangents) {
-        return push(cast<OpT>(op), tangents);
-      };
+    ways.push = [push](Operation *op, Tangents &tangents) {
+      return push(cast<OpT>(op), tangents);
+    };
     insert(OpT::getOperationName(), {formula.str(), std::move(ways)});
   }
   void insert(llvm::StringRef operation, Rule rule);

@@ -59,15 +59,27 @@ def LinkRules : AutodiffPass<"autodiff-link-rules", "::mlir::ModuleOp", ["Kernel
     Users may define the derivative of inline assembly and of library functions
     (a function with the role `rule`), or of a function of their own
     (`autodiff.custom_vjp`). Such assembly and calls become
-    `autodiff.custom_vjp` operations with the user's pullback as a region.
-    Markers of `stop_gradient` become `autodiff.stop_gradient`.
+    `autodiff.custom_vjp` operations with the user's pullback as a region, and
+    the pushforward as another one.
+    Markers of `stop_gradient` become `autodiff.stop_gradient`, and so do those
+    of arguments `inside` of the user's functions, for first derivatives.
 
     A rule is a function of the cotangents of the float results, the operands
-    and the results. It returns a gradient for each float operand. A call of a
-    function named `autodiff.custom_vjp…` has the results, the inputs and the
-    gradients as operands. Assembly named `autodiff.cotangent k` stands for the
-    cotangent of its k-th result.
+    and the results. It returns a gradient for each float operand. A rule with
+    `autodiff.rule_forward` has the tangents of the float operands instead, and
+    returns one for each float result. A call of a function named
+    `autodiff.custom_vjp…` has the results, the inputs and the gradients as
+    operands, one of `autodiff.custom_jvp…` or `autodiff.custom_exact…` the
+    tangents of the results, too. Assembly named `autodiff.cotangent k` stands
+    for the cotangent of its k-th result, `autodiff.tangent k` for the tangent
+    of its k-th input.
   }];
+  let options = [
+    Option<"forward", "forward", "bool", "false",
+           "attach pushforwards, too">,
+    Option<"again", "again", "bool", "false",
+           "what is derived is differentiated again">
+  ];
 }
 
 def MarkHistory : AutodiffPass<"autodiff-mark-history", "::mlir::ModuleOp", RewritesKernel> {

@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-/// The order of the placeholders of a rule's function: cotangents, operands,
-/// results.
+/// The order of the placeholders of a rule's function: cotangents or tangents,
+/// operands, results.
 static std::optional<std::pair<unsigned, unsigned>>
 getPosition(triton::ElementwiseInlineAsmOp op) {
   StringRef text = op.getAsmString().trim();
@@ -17,6 +17,8 @@ getPosition(triton::ElementwiseInlineAsmOp op) {
   unsigned number;
   if (index.getAsInteger(10, number))
     return std::nullopt;
+  if (kind == "autodiff.tangent")
+    kind = "autodiff.cotangent";
   const StringRef kinds[] = {"autodiff.cotangent", "autodiff.operand",
                              "autodiff.result"};
   for (unsigned i = 0; i < 3; ++i)

@@ -1,17 +1,17 @@
 //===- LinkRules.cpp - Attach the derivatives that the user defines -------===//
 //
-// Python's tracer can only put standard operations into TTIR. Markers are
-// inline assembly without instructions, "// autodiff.stop_gradient". A function
-// with its own derivative ends with a call of a declared function.
+// Markers are inline assembly without instructions,
+// "// autodiff.stop_gradient". A function with its own derivative ends with a
+// call (CustomCall.h).
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Assembly/Lift.h"
+#include "autodiff/Builders/FirstOrderStop.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Transforms/CustomCall.h"
 #include "autodiff/Transforms/Passes.h"
-
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_LINKRULES
@@ -20,24 +20,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-/// Creates a custom_vjp operation at `builder` with an empty pullback. Its
-/// place in the kernel, `call`, keeps it apart from others.
-static CustomVjpOp createCustomVjp(OpBuilder &builder, Location loc,
-                                   StringRef rule, ValueRange values,
-                                   ValueRange inputs, unsigned call) {
-  auto custom = CustomVjpOp::create(builder, loc, values.getTypes(), values,
-                                    inputs, builder.getStringAttr(rule),
-                                    builder.getI32IntegerAttr(call));
-  Block &block = custom.getPullback().emplaceBlock();
-  for (Value value : values)
-    block.addArgument(Adjoint::typeFor(value.getType()), loc);
-  return custom;
-}
-
-//===----------------------------------------------------------------------===//
-// Rules of operations
-//===----------------------------------------------------------------------===//
 
 static SmallVector<Value> getFloats(ValueRange values) {
   return llvm::filter_to_vector(
@@ -55,146 +37,70 @@ static bool isFor(triton::FuncOp rule, Operation *op) {
       !(call && matches(kRuleSymbolAttr, call.getSymbol())))
     return false;
   SmallVector<Type> types;
-  for (Value result : getFloats(op->getResults()))
-    types.push_back(Adjoint::typeFor(result.getType()));
+  for (Value value : getFloats(rule->hasAttr(kRuleForwardAttr)
+                                   ? ValueRange(op->getOperands())
+                                   : ValueRange(op->getResults())))
+    types.push_back(Adjoint::typeFor(value.getType()));
   llvm::append_range(types, op->getOperandTypes());
   llvm::append_range(types, op->getResultTypes());
   return llvm::equal(types, rule.getArgumentTypes());
 }
 
-/// Replaces the results of `op` by those of a custom_vjp with the body of
-/// `rule`.
-static void applyRule(triton::FuncOp rule, Operation *op, unsigned number) {
-  OpBuilder builder(op);
-  SmallVector<Value> inputs = getFloats(op->getOperands());
-  SmallVector<Value> operands(op->getOperands());
-  for (OpOperand &operand : op->getOpOperands())
-    if (isDifferentiable(operand.get().getType()))
-      operand.set(StopGradientOp::create(builder, op->getLoc(), operand.get()));
-  builder.setInsertionPointAfter(op);
-  SmallVector<Value> values = getFloats(op->getResults());
-  CustomVjpOp custom =
-      createCustomVjp(builder, op->getLoc(),
-                      rule->getAttrOfType<StringAttr>(kRuleAttr).getValue(),
-                      values, inputs, number);
-  for (auto [value, result] : llvm::zip_equal(values, custom.getResults()))
-    value.replaceAllUsesExcept(result, custom);
-
-  Block &pullback = custom.getPullback().front();
-  SmallVector<Value> arguments(pullback.getArguments());
+/// Fills `region` with the body of a rule, a function of the derivatives of
+/// `of`, the operands and the results.
+static void inlineRule(triton::FuncOp rule, Operation *op, Region &region,
+                       ValueRange of, ValueRange operands) {
+  Location loc = op->getLoc();
+  Block &block = region.emplaceBlock();
+  for (Value value : of)
+    block.addArgument(Adjoint::typeFor(value.getType()), loc);
+  SmallVector<Value> arguments(block.getArguments());
   llvm::append_range(arguments, operands);
   llvm::append_range(arguments, op->getResults());
   IRMapping mapping;
   mapping.map(rule.getArguments(), arguments);
-  builder.setInsertionPointToEnd(&pullback);
+  OpBuilder builder = OpBuilder::atBlockEnd(&block);
   Block &body = rule.getBody().front();
   for (Operation &inner : body.without_terminator())
     builder.clone(inner, mapping);
   YieldOp::create(
-      builder, op->getLoc(),
+      builder, loc,
       llvm::map_to_vector(body.getTerminator()->getOperands(),
                           [&](Value v) { return mapping.lookupOrDefault(v); }));
 }
 
-//===----------------------------------------------------------------------===//
-// Functions with a derivative of their own
-//===----------------------------------------------------------------------===//
-
-static bool isCustomCall(triton::CallOp call) {
-  return call.getCallee().starts_with("autodiff.custom_vjp");
-}
-
-/// Whether `op` or an operation inside uses a result of one of `producers`.
-static bool usesAny(Operation *op,
-                    const llvm::SetVector<Operation *> &producers) {
-  return op
-      ->walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands())
-          if (producers.contains(operand.getDefiningOp()))
-            return WalkResult::interrupt();
-        return WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// Returns what stands for the cotangents of a call's results, which is inline
-/// assembly on these, also where the derivative does not use it.
+/// Replaces the results of `op` by those of a custom_vjp with the bodies of
+/// rules, of which one may be missing.
 ///
-/// The results of several calls may be one value, since a function may return
-/// what it is given. Calls nest like brackets: the latest is this call's.
-static SmallVector<Operation *> getPlaceholders(triton::CallOp call,
-                                                ValueRange values) {
-  SmallVector<Operation *> placeholders;
-  for (auto [index, value] : llvm::enumerate(values)) {
-    Operation *latest = nullptr;
-    std::string marker = ("cotangent " + Twine(index)).str();
-    for (Operation *user : value.getUsers())
-      if (user->getBlock() == call->getBlock() && getMarker(user) == marker &&
-          user->isBeforeInBlock(call) &&
-          (!latest || latest->isBeforeInBlock(user)))
-        latest = user;
-    placeholders.push_back(latest);
-  }
-  return placeholders;
-}
-
-/// Turns a call (results…, inputs…, gradients…) into a custom_vjp. Operations
-/// that depend on the placeholders of cotangents move into its pullback.
-static LogicalResult linkCall(triton::CallOp call, unsigned number) {
-  unsigned results = call.getNumResults();
-  unsigned inputs = (call.getNumOperands() - results) / 2;
-  ValueRange operands = call.getOperands();
-  ValueRange values = operands.take_front(results);
-  ValueRange gradients = operands.take_back(inputs);
-
-  SmallVector<Operation *> placeholders = getPlaceholders(call, values);
-  if (llvm::is_contained(placeholders, nullptr))
-    return call->emitError("malformed cotangents");
-  llvm::SetVector<Operation *> dependent(llvm::from_range, placeholders);
-  for (Operation &op : *call->getBlock()) {
-    if (&op == call)
-      break;
-    if (usesAny(&op, dependent))
-      dependent.insert(&op);
-  }
-
-  StringRef rule = call.getCallee();
-  rule.consume_front("autodiff.custom_vjp.");
-  for (Operation *op : dependent)
-    for (Operation *user : op->getUsers()) {
-      Operation *outer = call->getBlock()->findAncestorOpInBlock(*user);
-      if (outer != call && !dependent.contains(outer))
-        return user->emitError()
-               << "only the derivative of '" << rule.rsplit('.').first
-               << "' may use its cotangent";
-    }
-
-  OpBuilder builder(call);
-  CustomVjpOp custom =
-      createCustomVjp(builder, call.getLoc(), rule.rsplit('.').first, values,
-                      operands.slice(results, inputs), number);
-  Block &pullback = custom.getPullback().front();
-  IRMapping mapping;
-  for (auto [placeholder, cotangent] :
-       llvm::zip_equal(placeholders, pullback.getArguments()))
-    mapping.map(placeholder->getResult(0), cotangent);
-  builder.setInsertionPointToEnd(&pullback);
-  for (Operation *op : dependent) {
-    if (llvm::is_contained(placeholders, op))
-      continue;
-    if (!isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))
-      return op->emitError() << "the derivative of '" << rule.rsplit('.').first
-                             << "' must not have an effect";
-    builder.clone(*op, mapping);
-  }
-  YieldOp::create(builder, call.getLoc(),
-                  llvm::map_to_vector(gradients, [&](Value v) {
-                    return mapping.lookupOrDefault(v);
-                  }));
-  call->replaceAllUsesWith(custom.getResults());
-  call->erase();
-  for (Operation *op : llvm::reverse(dependent))
-    op->erase();
+/// An exact rule is found again when a derived kernel is differentiated: in its
+/// text, nothing is left but the operation itself.
+static LogicalResult applyRules(triton::FuncOp backward, triton::FuncOp forward,
+                                Operation *op, unsigned number) {
+  triton::FuncOp given = backward ? backward : forward;
+  StringRef name = given->getAttrOfType<StringAttr>(kRuleAttr).getValue();
+  if (!backward)
+    return op->emitError() << "the rule '" << name << "' has no way back";
+  bool isExact = given->hasAttr(kRuleExactAttr);
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  SmallVector<Value> inputs = getFloats(op->getOperands());
+  SmallVector<Value> operands(op->getOperands());
+  for (OpOperand &operand : op->getOpOperands())
+    if (isDifferentiable(operand.get().getType()))
+      operand.set(isExact
+                      ? createFirstOrderStop(builder, loc, operand.get())
+                      : StopGradientOp::create(builder, loc, operand.get()));
+  builder.setInsertionPointAfter(op);
+  SmallVector<Value> values = getFloats(op->getResults());
+  auto call = isExact ? IntegerAttr() : builder.getI32IntegerAttr(number);
+  auto custom =
+      CustomVjpOp::create(builder, loc, ValueRange(values).getTypes(), values,
+                          inputs, builder.getStringAttr(name), call, isExact);
+  for (auto [value, result] : llvm::zip_equal(values, custom.getResults()))
+    value.replaceAllUsesExcept(result, custom);
+  inlineRule(backward, op, custom.getPullback(), values, operands);
+  if (forward)
+    inlineRule(forward, op, custom.getPushforward(), inputs, operands);
   return success();
 }
 
@@ -202,30 +108,34 @@ static LogicalResult linkCall(triton::CallOp call, unsigned number) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Replaces markers: stop_gradient, values that must not be differentiated
-/// again, and arguments of functions with user-defined derivatives.
+/// Replaces markers: stop_gradient, arguments inside of functions with
+/// user-defined derivatives, and values that must not be differentiated again.
 static LogicalResult linkMarker(Operation *op) {
   StringRef marker = getMarker(op);
   if (marker == "custom_vjp")
     return op->emitError("a function with its own derivative was traced "
                          "without it; differentiate the kernel through "
                          "`differentiable` or `autodiff`");
-  if (marker == "once")
-    return op->emitError("a gradient of a function with a custom_vjp is "
-                         "differentiated again here: a derivative of one's own "
-                         "is the first one only; for a second derivative take "
-                         "the function without it");
-  if (marker != "stop_gradient")
-    return success();
   OpBuilder builder(op);
-  op->replaceAllUsesWith(
-      StopGradientOp::create(builder, op->getLoc(), op->getOperand(0)));
+  Location loc = op->getLoc();
+  Value value = op->getOperands().empty() ? Value() : op->getOperand(0);
+  if (marker == "stop_gradient")
+    value = StopGradientOp::create(builder, loc, value);
+  else if (marker == "inside")
+    value = createFirstOrderStop(builder, loc, value);
+  else if (marker == "once")
+    value = OnceOp::create(builder, loc, value);
+  else
+    return success();
+  op->replaceAllUsesWith(ValueRange{value});
   op->erase();
   return success();
 }
 
 namespace {
 struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
+  using LinkRulesBase::LinkRulesBase;
+
   void transform() override {
     triton::FuncOp kernel = getPrimal(getOperation());
     SmallVector<triton::FuncOp> rules, declarations;
@@ -245,16 +155,24 @@ struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
     SmallVector<triton::CallOp> calls;
     unsigned number = 0;
     for (Operation *op : operations) {
-      auto isForOp = [&](triton::FuncOp rule) { return isFor(rule, op); };
-      if (auto call = dyn_cast<triton::CallOp>(op); call && isCustomCall(call))
+      auto findRule = [&](bool isForward) {
+        for (triton::FuncOp rule : rules)
+          if (rule->hasAttr(kRuleForwardAttr) == isForward && isFor(rule, op))
+            return rule;
+        return triton::FuncOp();
+      };
+      auto call = dyn_cast<triton::CallOp>(op);
+      triton::FuncOp back = findRule(false), forth = findRule(true);
+      if (call && CustomCall::find(call))
         calls.push_back(call);
-      else if (auto rule = llvm::find_if(rules, isForOp); rule != rules.end())
-        applyRule(*rule, op, number++);
-      else if (failed(linkMarker(op)))
+      else if (failed(back || forth
+                          ? applyRules(back, forward ? forth : triton::FuncOp(),
+                                       op, number++)
+                          : linkMarker(op)))
         return signalPassFailure();
     }
     for (triton::CallOp call : calls)
-      if (failed(linkCall(call, number++)))
+      if (failed(CustomCall::find(call)->link(number++, forward, again)))
         return signalPassFailure();
     for (triton::FuncOp rule : rules)
       rule.erase();
