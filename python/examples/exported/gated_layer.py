@@ -23,6 +23,7 @@ from typing import NamedTuple
 import torch
 import triton
 import triton.language as tl
+from torch.autograd import forward_ad
 
 
 # x_ptr: tl.pointer_type(tl.float32), a multiple of 16
@@ -144,8 +145,12 @@ class GatedLayerKernel(torch.autograd.Function):
         return y_ptr
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, d_y_ptr):
+    def backward(ctx, *upstream):
+        """Return the gradients, which cannot be differentiated again."""
+        return _first_order("gated_layer_kernel", GatedLayerKernel.gradients, ctx, upstream)
+
+    @staticmethod
+    def gradients(ctx, d_y_ptr):
         """Return the gradients of x_ptr, w_ptr, b_ptr."""
         x_ptr, w_ptr, b_ptr = ctx.saved_tensors
         grid, n_rows, n_columns, like_x, like_w, like_b, like_y = ctx.launch
@@ -266,6 +271,29 @@ def _require(condition: bool, message: str) -> None:
         raise AssertionError(message)
 
 
+def _is_batch(gradient) -> bool:
+    """Whether a gradient is a batch of them, by PyTorch's vmap."""
+    if gradient is None:
+        return False
+    functorch = torch._C._functorch
+    wrapped = functorch.is_functorch_wrapped_tensor(gradient)
+    return wrapped or functorch.is_legacy_batchedtensor(gradient)
+
+
+def _require_plain(name: str, tensor: torch.Tensor) -> None:
+    """Raise for a tensor that has a tangent, or that a transform of `torch.func` has wrapped."""
+    what = None
+    if _is_batch(tensor):
+        what = "is wrapped by a transform of torch.func, or a batch"
+    elif forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:
+        what = "has a tangent"
+    if what is not None:
+        raise AssertionError(
+            f"{name} {what}: this module has first derivatives in reverse mode only. The operation "
+            "or kernel that it was exported from has the others"
+        )
+
+
 def _require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
     """Raise unless an argument is a plain tensor of this dtype on this device."""
     is_tensor = isinstance(value, torch.Tensor)
@@ -277,8 +305,69 @@ def _require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None
         raise AssertionError(f"{name} was on {device}, it is on {value.device}")
     if value.layout is not torch.strided or value.is_neg():
         raise AssertionError(f"{name} has to hold its elements as they are: {value.layout}")
+    _require_plain(name, value)
     if aligned and value.data_ptr() % 16:
         raise AssertionError(f"{name} began at a multiple of 16 bytes, not at {value.data_ptr()}")
+
+
+def _leaves_behind(node):
+    """Yield the leaves of autograd's graph that a node depends on."""
+    seen, stack = {node}, [node]
+    while stack:
+        current = stack.pop()
+        leaf = getattr(current, "variable", None)
+        if leaf is not None:
+            yield leaf
+        for following, _ in current.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                stack.append(following)
+
+
+class _Once(torch.autograd.Function):
+    """The identity on its first input; to differentiate it is an error."""
+
+    @staticmethod
+    def forward(ctx, error, name, reason, gradient, *anchors):
+        ctx.error, ctx.name, ctx.reason = error, name, reason
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx, _):
+        raise ctx.error(
+            f"the gradient of {ctx.name} cannot be differentiated again: {ctx.reason}. If it need "
+            "not be, take this gradient without create_graph=True, or detach() it"
+        )
+
+
+def _refuse_second(error, name, reason, node, upstream, inputs, gradients) -> list:
+    """Return `gradients`, the results of a `node`, so that to differentiate them is an `error` (a
+    class), for a `reason`.
+
+    They depend on `upstream` and on `inputs`, as far as these are known, and through `node` on
+    leaves.
+    """
+    anchors = [t for t in (*upstream, *inputs) if t is not None and t.requires_grad]
+    anchors += _leaves_behind(node)
+    about = error, name, reason
+    return [g if g is None else _Once.apply(*about, g.detach(), *anchors) for g in gradients]
+
+
+def _first_order(kernel: str, gradients_of, ctx, upstream) -> tuple:
+    """Return the gradients of a launch of a kernel, so that to differentiate them is an error."""
+    for gradient in upstream:
+        if gradient is not None:
+            _require_plain(f"an upstream gradient of kernel {kernel!r}", gradient)
+    with torch.no_grad():
+        gradients = gradients_of(ctx, *upstream)
+    if not torch.is_grad_enabled():
+        return gradients
+    reason = (
+        "this module has first derivatives only; the operation or kernel that it was exported from "
+        "has all"
+    )
+    about = RuntimeError, f"kernel {kernel!r}", reason
+    return tuple(_refuse_second(*about, ctx, upstream, ctx.saved_tensors, gradients))
 
 
 def _require_integer(name: str, value, bits: int, divisor: int = 1) -> None:

@@ -23,6 +23,7 @@ from exporting import (
     tensors,
 )
 from kernels import cross_entropy, in_place, matmul, picking, short_products, softmax
+from torch.autograd import forward_ad
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff.exporting import launch as export_launch
 from triton.backends.autodiff.exporting.checks import Assertions
@@ -371,13 +372,96 @@ def test_shared_memory(device, tmp_path):
         module_at(path).scale_kernel[(2,)](x, w, x, 64, BLOCK=32)
 
 
-def test_the_second_derivative(device, tmp_path):
-    op = autodiff(scale_kernel, launched)
-    x, w = tensors((100,), (1,), device=device)
-    y = exported(op, tmp_path, x, w)(x, w)
-    (grad,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        grad.sum().backward()
+ONCE = "gradient of kernel 'cubes_kernel' cannot be differentiated again: this module has first"
+
+
+@triton.jit
+def cubes_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, tl.load(w_ptr) * x * x * x, mask=i < n)
+
+
+def cubes(kernel, x, w):
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 32),)](x, w, y, x.numel(), BLOCK=32)
+    return y
+
+
+@pytest.fixture
+def exported_cubes(device, tmp_path):
+    """An exported operation, and its arguments."""
+    args = tensors((100,), (1,), device=device)
+    return exported(autodiff(cubes_kernel, cubes), tmp_path, *args), *args
+
+
+def test_the_second_derivative(exported_cubes):
+    """A gradient that comes of a constant depends on what the kernel read, all the same."""
+    op, x, w = exported_cubes
+    for loss in (torch.sum, lambda y: y.square().sum()):
+        for inputs in ((x, w), (x,), (w,)):
+            grads = torch.autograd.grad(loss(op(x, w)), inputs, create_graph=True)
+            for grad in grads:
+                for by in (x, w):
+                    # Without the error, another path to `by` would hide what is missing.
+                    with pytest.raises(RuntimeError, match=ONCE):
+                        torch.autograd.grad((grad.sum() * by).sum(), by)
+    with pytest.raises(RuntimeError, match=ONCE):
+        torch.autograd.functional.hessian(lambda x: op(x, w).sum(), x)
+
+
+def test_gradients_with_a_graph_are_the_same(exported_cubes):
+    op, x, w = exported_cubes
+    for create_graph in (False, True):
+        upstream = torch.randn_like(x)
+        y = op(x.sin(), w)
+        dx, dw = torch.autograd.grad(y, (x, w), upstream, create_graph=create_graph)
+        truth = upstream * 3 * w * x.sin() ** 2 * x.cos()
+        torch.testing.assert_close(dx.detach(), truth.detach())
+        torch.testing.assert_close(dw.detach(), (upstream * x.sin() ** 3).sum().detach()[None])
+        # PyTorch's part of the chain is differentiated if our gradient is a constant there.
+        assert dx.requires_grad == create_graph
+
+
+def test_tangents_are_refused(exported_cubes):
+    op, x, w = exported_cubes
+    y, ones = op(x, w), torch.ones_like(x)
+    with forward_ad.dual_level():
+        op(x, w)
+        for given in (x, x.detach()):
+            with pytest.raises(AssertionError, match="x_ptr has a tangent: this module has first"):
+                op(forward_ad.make_dual(given, ones), w)
+        with torch.no_grad(), pytest.raises(AssertionError, match="w_ptr has a tangent"):
+            op(x, forward_ad.make_dual(w, torch.ones_like(w)))
+        with pytest.raises(AssertionError, match="gradient of kernel 'cubes_kernel' has a tangent"):
+            torch.autograd.grad(y, x, forward_ad.make_dual(ones, ones))
+
+
+@pytest.mark.parametrize("transform", ["grad", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap"])
+def test_transforms_are_refused(exported_cubes, transform):
+    op, x, w = exported_cubes
+    x, w = x.detach(), w.detach()
+    calls = {
+        "grad": lambda: torch.func.grad(lambda x: op(x, w).sum())(x),
+        "vjp": lambda: torch.func.vjp(lambda x: op(x, w), x),
+        "jvp": lambda: torch.func.jvp(lambda x: op(x, w), (x,), (x,)),
+        "vmap": lambda: torch.func.vmap(lambda x: op(x, w))(x.expand(3, -1)),
+    }
+    calls |= {
+        name: lambda: getattr(torch.func, transform)(lambda x: op(x, w))(x)
+        for name in ("jacrev", "jacfwd", "hessian")
+    }
+    with pytest.raises(AssertionError, match="x_ptr is wrapped by a transform of torch.func"):
+        calls[transform]()
+
+
+def test_batches_of_gradients_are_refused(exported_cubes):
+    op, x, w = exported_cubes
+    upstream = torch.eye(100, device=x.device)
+    with pytest.raises(
+        AssertionError, match="upstream gradient of kernel 'cubes_kernel' is wrapped"
+    ):
+        torch.autograd.grad(op(x, w), x, upstream, is_grads_batched=True)
 
 
 def lambda_stub():

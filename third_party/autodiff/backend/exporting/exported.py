@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import torch
 import triton
+from torch.autograd import forward_ad
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ..checking.accesses import in_one_storage
 from ..checking.coverage import GAPS, cover, is_within, length_of, merge, repeat, spelled
+from ..launching.blame import is_batch
+from ..launching.once import refuse_second
 from ..programs.partials import ROUNDED_ALIKE, add_up, tile_of
 from ..storage.memory import (
     ALIGNMENT,
@@ -48,8 +51,40 @@ def require_tensor(name: str, value, dtype, device: str, aligned: bool) -> None:
         raise AssertionError(f"{name} was on {device}, it is on {value.device}")
     if value.layout is not torch.strided or value.is_neg():
         raise AssertionError(f"{name} has to hold its elements as they are: {value.layout}")
+    require_plain(name, value)
     if aligned and value.data_ptr() % 16:
         raise AssertionError(f"{name} began at a multiple of 16 bytes, not at {value.data_ptr()}")
+
+
+def require_plain(name: str, tensor: torch.Tensor) -> None:
+    """Raise for a tensor that has a tangent, or that a transform of `torch.func` has wrapped."""
+    what = None
+    if is_batch(tensor):
+        what = "is wrapped by a transform of torch.func, or a batch"
+    elif forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:
+        what = "has a tangent"
+    if what is not None:
+        raise AssertionError(
+            f"{name} {what}: this module has first derivatives in reverse mode only. The operation "
+            "or kernel that it was exported from has the others"
+        )
+
+
+def first_order(kernel: str, gradients_of, ctx, upstream) -> tuple:
+    """Return the gradients of a launch of a kernel, so that to differentiate them is an error."""
+    for gradient in upstream:
+        if gradient is not None:
+            require_plain(f"an upstream gradient of kernel {kernel!r}", gradient)
+    with torch.no_grad():
+        gradients = gradients_of(ctx, *upstream)
+    if not torch.is_grad_enabled():
+        return gradients
+    reason = (
+        "this module has first derivatives only; the operation or kernel that it was exported from "
+        "has all"
+    )
+    about = RuntimeError, f"kernel {kernel!r}", reason
+    return tuple(refuse_second(*about, ctx, upstream, ctx.saved_tensors, gradients))
 
 
 def require_integer(name: str, value, bits: int, divisor: int = 1) -> None:

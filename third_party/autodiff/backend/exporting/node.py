@@ -9,6 +9,7 @@ from ..printing.python_text import call, laid_out, paragraph, targets, tuple_of
 from ..programs.host_program import HostProgram
 from ..programs.host_steps import HandOn
 from .arguments import operands_of
+from .bundle import literal
 from .launch import ExportedLaunch, Printed, stem
 
 
@@ -170,10 +171,16 @@ class Node:
         upstream = [self.operand("cotangent", j) for j in self.of.returned]
         arguments = sorted({*self.of.plan.inputs} | self.of.without_influence)
         told = ", ".join(self.of.spec.names[i] for i in arguments)
+        own = f"{self.of.class_name}.gradients"
+        given = [literal(self.of.kernel_name), own, self.of.ctx, "upstream"]
         lines = [
             "    @staticmethod",
-            "    @torch.autograd.function.once_differentiable",
-            call("def backward(", [self.of.ctx, *upstream], "):", 4),
+            f"    def backward({self.of.ctx}, *upstream):",
+            '        """Return the gradients, which cannot be differentiated again."""',
+            call(f"return {self.of.call('first_order')}(", given, indent=8),
+            "",
+            "    @staticmethod",
+            call("def gradients(", [self.of.ctx, *upstream], "):", 4),
             f'        """Return the gradients of {told}."""',
         ]
         kept = [name for _, name in self.handed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ..errors import AutodiffError
 from ..launching.once import IN_GRAPHS, refuse_second
 from ..storage.memory import extent, is_dense, meet, same_strides, strides_of_gradient
 from .kept import Held, has_numbers_of_runs
@@ -42,7 +43,9 @@ class Recorded(torch.autograd.Function):
             found = ctx.backward_of(ctx.saved_tensors, upstream)
         gradients = [found.get(place) for place in range(ctx.count)]
         if torch.is_grad_enabled():
-            gradients = refuse_second(ctx.kernel, IN_GRAPHS, ctx, upstream, (), gradients)
+            gradients = refuse_second(
+                AutodiffError, ctx.kernel, IN_GRAPHS, ctx, upstream, (), gradients
+            )
         return (None, None, None, *gradients)
 
 

@@ -78,7 +78,7 @@ def _again(ctx, saved, clones, upstream, gradients) -> tuple:
     except Lost as lost:
         reason = f"{lost}; {WAY_OUT}"
     inputs = [*saved, *(reference() for reference, _ in ctx.left.inputs)]
-    return tuple(refuse_second(name, reason, ctx, upstream, inputs, gradients))
+    return tuple(refuse_second(AutodiffError, name, reason, ctx, upstream, inputs, gradients))
 
 
 class _LaunchNode(torch.autograd.Function):

@@ -2,14 +2,13 @@
 
 Autograd only runs a node that is on a path to what it differentiates by. So the node that raises
 the error has an edge to everything that the gradient depends on: the upstream gradients, the
-tensors that the kernel read, and the leaves that these were computed from.
+tensors that the kernel read, and the leaves that these were computed from. Exported modules contain
+this, too.
 """
 
 from __future__ import annotations
 
 import torch
-
-from ..errors import AutodiffError
 
 # Why the gradient of an operator in a graph is not differentiated again.
 IN_GRAPHS = (
@@ -22,13 +21,13 @@ class _Once(torch.autograd.Function):
     """The identity on its first input; to differentiate it is an error."""
 
     @staticmethod
-    def forward(ctx, name, reason, gradient, *anchors):
-        ctx.name, ctx.reason = name, reason
+    def forward(ctx, error, name, reason, gradient, *anchors):
+        ctx.error, ctx.name, ctx.reason = error, name, reason
         return gradient.view_as(gradient)
 
     @staticmethod
     def backward(ctx, _):
-        raise AutodiffError(
+        raise ctx.error(
             f"the gradient of {ctx.name} cannot be differentiated again: {ctx.reason}. If it need "
             "not be, take this gradient without create_graph=True, or detach() it"
         )
@@ -48,13 +47,14 @@ def _leaves_behind(node):
                 stack.append(following)
 
 
-def refuse_second(name, reason, node, upstream, inputs, gradients) -> list:
-    """Return `gradients`, the results of a `node`, so that to differentiate them is an error, for
-    a `reason`.
+def refuse_second(error, name, reason, node, upstream, inputs, gradients) -> list:
+    """Return `gradients`, the results of a `node`, so that to differentiate them is an `error` (a
+    class), for a `reason`.
 
     They depend on `upstream` and on `inputs`, as far as these are known, and through `node` on
     leaves.
     """
     anchors = [t for t in (*upstream, *inputs) if t is not None and t.requires_grad]
     anchors += _leaves_behind(node)
-    return [g if g is None else _Once.apply(name, reason, g.detach(), *anchors) for g in gradients]
+    about = error, name, reason
+    return [g if g is None else _Once.apply(*about, g.detach(), *anchors) for g in gradients]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch._guards import detect_fake_mode
 
+from ..errors import AutodiffError
 from ..launching.blame import is_batch, refuse_batch
 from ..launching.compiled_autograd import layouts_of
 from ..launching.once import IN_GRAPHS, refuse_second
@@ -133,7 +134,7 @@ def _backward(ctx, *upstream):
         return (None, *_gradients(ctx, *upstream))
     with torch.no_grad():
         found = _gradients(ctx, *upstream)
-    return (None, *refuse_second(name, IN_GRAPHS, ctx, upstream, (), found))
+    return (None, *refuse_second(AutodiffError, name, IN_GRAPHS, ctx, upstream, (), found))
 
 
 def _recorded_backward(ctx, *upstream):
