@@ -6,8 +6,10 @@ import torch
 import torch.utils._triton
 import triton
 import triton.language as tl
+from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 from triton_autodiff import AutodiffError, autodiff, differentiable
+from triton_autodiff.launching.pure import PureLaunch
 
 Tensor = torch.Tensor
 
@@ -231,3 +233,122 @@ def test_operators_of_graphs(device):
         y.sum().backward()
     # The gradient runs the operator again.
     assert counter.get_total_flops() == 3 * product
+
+
+PRODUCT = 2 * 64 * 96 * 128
+NAME = "triton_autodiff.matmul_kernel"
+
+
+def by_kernel(counter) -> dict:
+    """What was counted, in products of the matrices below, by name."""
+    counts = counter.get_flop_counts()["Global"].items()
+    return {
+        str(name).removeprefix(NAME): n / PRODUCT for name, n in counts if "autodiff" in str(name)
+    }
+
+
+def factors(device, grad=True):
+    return [torch.randn(s, device=device, requires_grad=grad) for s in ((64, 96), (96, 128))]
+
+
+@pytest.mark.parametrize("moving", [(0,), (1,), (0, 1)])
+def test_launches_with_tangents(device, moving):
+    """The value, and a product for each factor that has a tangent: one launch computes all."""
+    both = factors(device, grad=False)
+    kernel = differentiable(matmul_kernel)
+    with forward_ad.dual_level(), FlopCounterMode(display=False) as counter:
+        given = [
+            forward_ad.make_dual(x, torch.randn_like(x)) if n in moving else x
+            for n, x in enumerate(both)
+        ]
+        tangent = forward_ad.unpack_dual(matmul(kernel, *given)).tangent
+    assert tangent is not None
+    assert by_kernel(counter) == {"_jvp": 1 + len(moving)}
+
+
+def test_gradients_of_launches_with_tangents(device):
+    """Reverse over forward: the gradient of the kernel with tangents."""
+    a, b = factors(device)
+    kernel = differentiable(matmul_kernel)
+    with forward_ad.dual_level():
+        with FlopCounterMode(display=False) as counter:
+            dual = matmul(kernel, forward_ad.make_dual(a, torch.randn_like(a)), b)
+            tangent = forward_ad.unpack_dual(dual).tangent
+        assert by_kernel(counter) == {"_jvp": 2}
+    # Within the level, the gradient would have a tangent.
+    with FlopCounterMode(display=False) as counter:
+        torch.autograd.grad(tangent.sum(), b)
+    # Of ȧ·b, by b.
+    assert by_kernel(counter) == {"_jvp_backward": 1}
+
+
+# What is differentiated again, and by what; and the products that this takes, by name, if it comes
+# of the first plan, and of the kernel with tangents. Of d_a = u·bᵀ and d_b = aᵀ·u, the tangents are
+# u·ḃᵀ and ȧᵀ·u; that by u is ȧ·b + a·ḃ. Values that nobody reads again are not computed.
+SECOND = {
+    "one": (("da",), ("b",), {"_backward_jvp": 1}, {"_jvp": 2, "_jvp_backward": 1}),
+    "both": (("da", "db"), ("a", "b"), {"_backward_jvp": 2}, {"_jvp": 3, "_jvp_backward": 2}),
+    "by upstream gradients": (
+        *(("da", "db"), ("a", "b", "u")),
+        *({"_jvp": 2, "_backward_jvp": 2}, {"_jvp": 3, "_jvp_backward": 2}),
+    ),
+}
+
+
+@pytest.mark.parametrize("by_plan", [True, False])
+@pytest.mark.parametrize("form", SECOND)
+def test_second_derivatives(device, form, by_plan, monkeypatch):
+    """Each launch counts once, when it runs, under the name of what it computes."""
+    if not by_plan:
+        monkeypatch.setattr(PureLaunch, "by_plan", lambda *_: None)
+    kernel = differentiable(matmul_kernel)
+    with FlopCounterMode(display=False) as counter:
+        a, b = factors(device)
+        y = matmul(kernel, a, b)
+    assert by_kernel(counter) == {"": 1}
+    of, by, *expected = SECOND[form]
+    u = torch.randn_like(y).requires_grad_("u" in by)
+    with FlopCounterMode(display=False) as counter:
+        da, db = torch.autograd.grad(y, (a, b), u, create_graph=True)
+    assert by_kernel(counter) == {"_backward": 2}
+    given = {"a": a, "b": b, "u": u, "da": da, "db": db}
+    with FlopCounterMode(display=False) as counter:
+        along = [torch.randn_like(given[name]) for name in of]
+        torch.autograd.grad([given[name] for name in of], [given[name] for name in by], along)
+    assert by_kernel(counter) == expected[not by_plan]
+
+
+def test_transforms(device):
+    """A function of values and one of tangents: each is a launch under torch.func."""
+    a, b = factors(device, grad=False)
+    kernel = differentiable(matmul_kernel)
+
+    def product(a):
+        c = a.new_empty(64, 128)
+        kernel[(2, 4)](a, b, c, 64, 128, 96, BLOCK=32)
+        return c
+
+    with FlopCounterMode(display=False) as counter:
+        torch.func.jvp(product, (a,), (a,))
+    assert by_kernel(counter) == {"": 1, "_jvp": 2}
+    _, pushed = torch.func.linearize(product, a)
+    with FlopCounterMode(display=False) as counter:
+        pushed(a)
+    counts = {str(name): n for name, n in counter.get_flop_counts()["Global"].items()}
+    assert counts == {"triton_autodiff.launch_with_tangents": 2 * PRODUCT}
+    with FlopCounterMode(display=False) as counter:
+        torch.func.vmap(product)(a.expand(3, 64, 96))
+    assert by_kernel(counter) == {"": 3}
+
+
+def test_second_derivatives_without_a_count(device):
+    """A warning says which kernel is missing."""
+    a = torch.randn(32, 32, device=device, requires_grad=True)
+    kernel = differentiable(as_often_as_memory_says_kernel)
+    c = as_often(kernel, a, torch.full((1,), 2, dtype=torch.int32, device=device))
+    (da,) = torch.autograd.grad(c.sum(), a, create_graph=True)
+    with (
+        FlopCounterMode(display=False),
+        pytest.warns(UserWarning, match="_jvp.* cannot be counted"),
+    ):
+        da.sum().backward()

@@ -9,8 +9,10 @@ import itertools
 
 import torch
 from torch.autograd import forward_ad
+from torch.utils.flop_counter import register_flop_formula
 
 from ..launching import forward_mode, nodes
+from ..launching.flops import of_launch
 from ..launching.pure import PureLaunch, Values
 from .operator import NAMESPACE
 
@@ -35,6 +37,12 @@ def _fake(launch: int, tensors: list[Tensor | None]) -> list[Tensor]:
 
 _library.impl("launch_with_tangents", _run, "CompositeExplicitAutograd")
 torch.library.register_fake(f"{NAMESPACE}::launch_with_tangents", _fake, lib=_library)
+
+
+@register_flop_formula(torch.ops.triton_autodiff.launch_with_tangents, get_raw=True)
+def _count(launch: int, tensors, out_val=None) -> int:
+    pure = _launches[launch]
+    return of_launch(pure.state.spec, pure.grid, pure.leaves)
 
 
 def record(resolver, args, kwargs, grid) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from ..errors import AutodiffError
-from .flops import of_backward, of_launch
+from .flops import of_backward, of_launch, of_program
 
 
 def is_counting() -> bool:
@@ -37,6 +37,14 @@ def count_launch(state, grid, leaves) -> None:
 def count_backward(backward, leaves) -> None:
     """Count the operations of a backward, for a launch with these arguments."""
     _add(f"{backward.spec.name}_backward", lambda: of_backward(backward, leaves))
+
+
+def count_dual(dual, leaves, returns: bool) -> None:
+    """Count the operations of a plan that is run with tangents, as `Dual.run` does."""
+    name = dual.backward.spec.name
+    if dual.runs_forward(returns):
+        _add(f"{name}_jvp", lambda: of_program(dual.forward, leaves))
+    _add(f"{name}_backward_jvp", lambda: of_program(dual.backward, leaves))
 
 
 def _add(name: str, operations: Callable[[], int]) -> None:

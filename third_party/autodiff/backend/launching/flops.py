@@ -228,13 +228,25 @@ def of_launch(spec, grid, leaves) -> int:
 
 def of_backward(backward, leaves) -> int:
     """Return the operations of a backward, for a launch with these arguments."""
-    facts, plan, leaves = backward.facts, backward.plan, _scalars(leaves)
-    total = 0
-    for kernel in plan.backward:
+    facts = backward.facts
+    chosen = []
+    for kernel in backward.plan.backward:
         suits = (v for v in kernel.variants if facts.evaluate(v.when) != 0)
-        chosen = next(suits, kernel)
-        operands = [_operand(kind, n, leaves, plan, facts) for kind, n in chosen.operands]
-        total += _Programs(chosen.name, chosen.ttir, grid_of(chosen, facts), operands).total()
+        chosen.append(next(suits, kernel))
+    return _of_kernels(chosen, backward, leaves)
+
+
+def of_program(program, leaves) -> int:
+    """Return the operations of the kernels that a bound program launches."""
+    return _of_kernels([bound.executable.kernel for bound in program.sequence], program, leaves)
+
+
+def _of_kernels(kernels, program, leaves) -> int:
+    facts, plan, leaves = program.facts, program.plan, _scalars(leaves)
+    total = 0
+    for kernel in kernels:
+        operands = [_operand(kind, n, leaves, plan, facts) for kind, n in kernel.operands]
+        total += _Programs(kernel.name, kernel.ttir, grid_of(kernel, facts), operands).total()
     return total
 
 

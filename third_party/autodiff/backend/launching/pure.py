@@ -33,6 +33,7 @@ from ..storage.memory import (
     same_strides,
 )
 from ..storage.memory import tensor_span as own_span
+from . import eager_flops
 from .specialize import CompiledLaunch
 
 Tensor = torch.Tensor
@@ -175,6 +176,8 @@ class PureLaunch:
             # What has no tangent in a backward may have one in the forward, which is differentiated
             # in reverse then.
             return None
+        if eager_flops.is_counting():
+            eager_flops.count_dual(dual, leaves[:count], bool(returned))
         own = [moving.get(i) for i in range(count)]
         gradients = dual.run(leaves[:count], own, upstream, moved, bool(returned))
         found = (gradients[i] if i in gradients else torch.zeros_like(leaves[i]) for i in wanted)

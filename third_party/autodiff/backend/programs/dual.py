@@ -126,8 +126,9 @@ class _Dual:
         for kind, index in tangents:
             if not self._moves(kind, index):
                 self.zeros.append((kind, index))
+        operands = (*kernel.operands, *tangents)
         executable = Executable(
-            replace(kernel, name=pushed.name, ttir=pushed.ttir, variants=()),
+            replace(kernel, name=pushed.name, ttir=pushed.ttir, operands=operands, variants=()),
             own.target,
             own.inherited,
             own.chosen,
@@ -211,6 +212,10 @@ class Dual:
         """Compile all kernels, side by side."""
         compile_all([*self.forward._kernels(), *self.backward._kernels()])
 
+    def runs_forward(self, returns: bool) -> bool:
+        """Whether a run begins with the forward; see `run`."""
+        return returns or self.forward.is_needed
+
     def run(self, leaves, tangents, upstream, moved, returns: bool) -> dict[int, Tensor]:
         """Return tangents of gradients, by argument.
 
@@ -220,7 +225,7 @@ class Dual:
         """
         forward, backward = self.forward, self.backward
         handed = [], []
-        if returns or forward.is_needed:
+        if self.runs_forward(returns):
             pair = forward.pair(leaves, tangents, leaves, {}, {}, None)
             for step in forward._steps:
                 step(pair)
