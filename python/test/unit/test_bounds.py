@@ -150,3 +150,16 @@ def test_checked_kernels_compile_for_a_gpu(tmp_path):
             path.write_text(kernel.ttir)
             compiled = triton.compile(str(path), target=GPUTarget("cuda", 90, 32))
             assert ".min.s64" in compiled.asm["ptx"]
+
+
+def test_tangents_and_second_derivatives(device):
+    """What says which arguments are stored is a plan of no gradient, which checks nothing."""
+    op = differentiated(take_kernel, _take)
+    x, index = random_tensor(50, device=device), torch.randperm(50, device=device)
+    value, tangent = torch.func.jvp(lambda x: op(x, index), (x,), (torch.ones_like(x),))
+    torch.testing.assert_close(value, x[index] ** 3)
+    torch.testing.assert_close(tangent, 3 * x[index] ** 2)
+    x.requires_grad_()
+    (slope,) = torch.autograd.grad(op(x, index).sum(), x, create_graph=True)
+    slope.sum().backward()
+    torch.testing.assert_close(x.grad, 6 * x.detach())

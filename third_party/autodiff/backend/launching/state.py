@@ -119,12 +119,15 @@ class KernelState:
         described = {} if facts is None else facts.descriptors._asdict()
         return PlanRequest(wanted, **{**self.options.requested, **described, **more})
 
-    def executable_plan(self, request: PlanRequest) -> ExecutablePlan:
-        """Return the plan for a request, with its executables."""
+    def executable_plan(self, request: PlanRequest, is_launched: bool = True) -> ExecutablePlan:
+        """Return the plan for a request, with its executables, which check their accesses if they
+        are to be launched, and that is wanted.
+        """
         executable_plan = self._executable_plans.get(request)
         if executable_plan is None:
             spec = self.spec
-            data = {**request.to_json(), "rules": self._rules, "check": self.checks_bounds}
+            checks = self.checks_bounds and is_launched
+            data = {**request.to_json(), "rules": self._rules, "check": checks}
             plan = plan_for(spec.ttir, {**data, **described(spec.target)}, spec.name)
             warn_of_miscomputed(spec.name, plan)
             if len(plan.arguments) != len(spec.types):
@@ -141,7 +144,7 @@ class KernelState:
     def plain(self) -> Plan:
         """A plan of no gradient, for what all plans say of the kernel itself."""
         nothing = PlanRequest((), (), save=False, assume=False, scheduled=False)
-        return self.executable_plan(nothing).plan
+        return self.executable_plan(nothing, is_launched=False).plan
 
     @functools.cached_property
     def accesses(self) -> Accesses:
@@ -162,6 +165,11 @@ class KernelState:
                 state.outputs = state.plain.outputs
                 self._with_tangents[arguments] = state
         return state
+
+    def moves(self, argument: int) -> bool:
+        """Whether the kernel stores tangents of one of its primal's arguments."""
+        place = self.spec.place_of_tangent(argument)
+        return place is not None and self.is_stored(place)
 
     @property
     def tunes(self) -> bool:
