@@ -11,12 +11,16 @@ import triton
 import triton.language as tl
 from gradients import differentiated, random_tensor
 from kernels import cross_entropy as ce
+from kernels import derivatives as dv
 from kernels import elementwise as ew
-from kernels import gather, loops
+from kernels import gather, loops, whiles
 from kernels import matmul as mm
 from kernels import normalization as norm
 from kernels import schedules as sch
 from kernels import softmax as sm
+from torch.autograd import forward_ad
+from triton.backends.autodiff import AutodiffError, autodiff
+from triton.backends.autodiff.launching.pure import PureLaunch
 
 
 @pytest.fixture(autouse=True)
@@ -213,3 +217,125 @@ def test_long_addresses_are_cut(device):
     text = kernel.explain(verbose=True)
     assert any(" at a time: element " in line and line.endswith("…") for line in text.splitlines())
     assert all(len(line) < 400 for line in text.splitlines()), text
+
+
+# ---- tangents and second derivatives
+
+
+def _fresh(kernel, stub):
+    """An operation of which nothing has run: what other tests have compiled is not its own."""
+    return autodiff(triton.jit(kernel.fn), stub)
+
+
+def _curved(device):
+    op = _fresh(dv.curved_kernel, dv.curved)
+    return op, *(random_tensor(37, device=device).requires_grad_() for _ in range(2))
+
+
+def _slope(op, x, *others):
+    """The gradient by x, to be differentiated."""
+    return torch.autograd.grad(op(x, *others).sum(), x, create_graph=True)[0]
+
+
+def _told(text):
+    """The lines about what ran for other derivatives than the first."""
+    return re.findall(r"^  (tangents of .*|second derivatives by .*)$", text, re.M)
+
+
+def test_tangents(device):
+    """Those that came, what computes them, and how the gradient of that is computed, if it was."""
+    op, x, w = _curved(device)
+    op(x, w)
+    assert not _told(op.explain()), "nothing ran"
+    with forward_ad.dual_level(), torch.no_grad():
+        op(forward_ad.make_dual(x, torch.ones_like(x)), w)
+    line = (
+        "tangents of y_ptr, from those of {}: curved_kernel_jvp, which computes values and tangents"
+    )
+    assert _told(op.explain()) == [line.format("x_ptr")]
+    assert "kernel curved_kernel_jvp: " not in op.explain(), "nobody wanted its gradient"
+    with forward_ad.dual_level():
+        y = op(x, forward_ad.make_dual(w, torch.ones_like(w)))
+        tangent = forward_ad.unpack_dual(y).tangent
+    tangent.sum().backward()
+    assert _told(op.explain()) == [line.format("x_ptr"), line.format("w_ptr")]
+    _, behind = op.explain(verbose=True).split("kernel curved_kernel_jvp: gradients of ")
+    assert behind.startswith("x_ptr, w_ptr; writes y_ptr, tangent of y_ptr\n")
+    assert "reads again: tangent of w_ptr (as at " in behind and "what was tried:" in behind
+
+
+def test_tangents_under_transforms(device):
+    op, x, w = _curved(device)
+    torch.func.jvp(op, (x.detach(), w.detach()), (x.detach(), w.detach()))
+    (line,) = _told(op.explain())
+    assert line.startswith("tangents of y_ptr, from those of x_ptr, w_ptr: curved_kernel_jvp")
+
+
+def test_second_derivatives_by_the_plan(device):
+    op, x, w = _curved(device)
+    slope = _slope(op, x, w)
+    assert not _told(op.explain()), "nothing has been differentiated again"
+    slope.sum().backward()
+    assert _told(op.explain()) == [
+        "second derivatives by x_ptr, w_ptr, along x_ptr: by the plan of the gradient, whose "
+        "kernels compute tangents, too: curved_kernel_bwd_jvp"
+    ]
+
+
+def test_second_derivatives_with_a_forward(device):
+    """What the forward saves for the backward has tangents, too: it runs again."""
+    op = _fresh(norm.layer_norm_kernel, norm.layer_norm)
+    shapes = ((3, 50), (50,), (50,))
+    x, w, b = (random_tensor(*shape, device=device).requires_grad_() for shape in shapes)
+    _slope(lambda x: op(x, w, b).square(), x).sum().backward()
+    (line,) = (line for line in _told(op.explain()) if line.startswith("second"))
+    names = line.rsplit(": ", 1)[1]
+    assert names == "layer_norm_kernel_fwd_jvp, layer_norm_kernel_bwd_persistent_jvp"
+
+
+def test_third_derivatives(device):
+    """Of the kernel with tangents, the same is told."""
+    op, x, w = _curved(device)
+    _slope(lambda x: _slope(op, x, w).square(), x).sum().backward()
+    own, behind = op.explain().split(
+        "\nkernel curved_kernel_jvp, which computes values and tangents\n"
+    )
+    assert len(_told(own)) == 1
+    assert any(", along x_ptr: by the plan" in line for line in _told(behind))
+    assert "curved_kernel_jvp_bwd_jvp" in behind
+
+
+def _refused(text):
+    """The reason why a second derivative did not come of the plan, and what is told of its own."""
+    (line,) = _told(text)
+    how = "by the gradient of (\\w+)_jvp; not by the plan of the gradient: (.*)"
+    name, reason = re.search(how, line).groups()
+    assert f"\nkernel {name}_jvp: gradients of " in text
+    assert f"\n  backward kernel: {name}_jvp_bwd" in text
+    return reason
+
+
+def test_why_not_by_the_plan_counted_loops(device):
+    op = _fresh(whiles.newton_kernel, whiles.newton)
+    x = (1 + torch.rand(16, device=device)).requires_grad_()
+    _slope(op, x, 1e-3).sum().backward()
+    assert "loops have to be counted" in _refused(op.explain())
+
+
+def test_why_not_by_the_plan_checked(device, monkeypatch):
+    monkeypatch.setenv("TRITON_AUTODIFF_CHECK", "1")
+    op, x, w = _curved(device)
+    _slope(op, x, w).sum().backward()
+    assert _refused(op.explain()) == "its accesses are checked"
+
+
+def test_why_not_by_the_plan_without_a_tangent(device, monkeypatch):
+    """The compiler's reason."""
+
+    def refuse(*_):
+        raise AutodiffError("k.py:3: no tangent")
+
+    monkeypatch.setattr(PureLaunch, "dual", refuse)
+    op, x, w = _curved(device)
+    _slope(op, x, w).sum().backward()
+    assert _refused(op.explain()) == "k.py:3: no tangent"

@@ -22,7 +22,9 @@ def explained(file: str, target: str, ir: bool, verbose: bool) -> str:
     request = stored_plans.request_on(asked, parse_target(target))
     plan = plan_for(asked.ttir, request, asked.name)
     names = corpus.argument_names(asked.ttir, plan.kernel, len(plan.arguments))
-    plans = [(SimpleNamespace(spec=SimpleNamespace(names=names)), plan, None)]
+    # Of what no launch has run, nothing more is known.
+    state = SimpleNamespace(spec=SimpleNamespace(names=names), higher=None)
+    plans = [(state, plan, None)]
     return backward_text(plans) if ir else report(plans, verbose)
 
 

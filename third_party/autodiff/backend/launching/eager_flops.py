@@ -39,12 +39,12 @@ def count_backward(backward, leaves) -> None:
     _add(f"{backward.spec.name}_backward", lambda: of_backward(backward, leaves))
 
 
-def count_dual(dual, leaves, returns: bool) -> None:
-    """Count the operations of a plan that is run with tangents, as `Dual.run` does."""
+def count_dual(dual, programs, leaves) -> None:
+    """Count the operations of these programs of a plan that is run with tangents."""
     name = dual.backward.spec.name
-    if dual.runs_forward(returns):
-        _add(f"{name}_jvp", lambda: of_program(dual.forward, leaves))
-    _add(f"{name}_backward_jvp", lambda: of_program(dual.backward, leaves))
+    for program in programs:
+        what = "jvp" if program is dual.forward else "backward_jvp"
+        _add(f"{name}_{what}", lambda program=program: of_program(program, leaves))
 
 
 def _add(name: str, operations: Callable[[], int]) -> None:

@@ -259,14 +259,19 @@ class Execution:
         """Whether this backward is right for any gradients that may arrive."""
         return self.planned is None or self.spare is not None
 
-    @property
-    def can_be_dual(self) -> bool:
-        """Whether its plan can be run with tangents: not where gradients go around tensors, or
-        accesses are checked, or loops have to be counted for tapes.
-        """
-        backward = self.backward
-        checks = any(kernel.accesses is not None for kernel in self.plan.kernels)
-        return not (backward.around or checks or backward.counts_trips or self.opaque)
+    def why_not_dual(self) -> str | None:
+        """Return why its plan cannot be run with tangents; None if it can."""
+        names, backward = self.state.spec.names, self.backward
+        if backward.around:
+            around = " and ".join(names[i] for i in sorted(backward.around))
+            return f"its gradients may go to what is around {around}"
+        if any(kernel.accesses is not None for kernel in self.plan.kernels):
+            return "its accesses are checked"
+        if backward.counts_trips:
+            return "its loops have to be counted, to know how much memory what they record takes"
+        if self.opaque:
+            return f"{' and '.join(names[i] for i in self.opaque)} is not a tensor"
+        return None
 
     @property
     def is_captured(self) -> bool:

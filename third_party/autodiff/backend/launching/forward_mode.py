@@ -67,6 +67,7 @@ def start(launch, state):
         values = [*leaves, *memory.values()]
         pushed = CompiledLaunch(spec.function, spec.kernel, launch.grid, values)
         execution = nodes.start(pushed, derived)
+        state.higher.note_tangents(frozenset(given), derived, execution)
         for i, tangent in memory.items():
             if (
                 i in given

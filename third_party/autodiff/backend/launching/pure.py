@@ -34,6 +34,7 @@ from ..storage.memory import (
 )
 from ..storage.memory import tensor_span as own_span
 from . import eager_flops
+from .higher import Again, WithoutPlan
 from .specialize import CompiledLaunch
 
 Tensor = torch.Tensor
@@ -65,8 +66,9 @@ class PureLaunch:
         # Of each argument, the directions (bits) that its content is a derivative along.
         self.directions = dict.fromkeys(self.slots, 0)
         self.order = 0
-        # The launch that this one computes tangents of, too.
+        # The launch that this one computes tangents of, too, and those that it is given.
         self.primal: PureLaunch | None = None
+        self.given: frozenset[int] = frozenset()
         # What makes memory for written arguments whose content no result depends on.
         self.blank: dict[int, Callable[[], Tensor]] = {}
         self._derived: dict[frozenset[int], PureLaunch] = {}
@@ -91,7 +93,7 @@ class PureLaunch:
             bit = 1 << self.order
             further = {n: self.directions[i] | bit for n, i in tangents.items()}
             found.directions = {**self.directions, **further}
-            found.primal = self
+            found.primal, found.given = self, arguments
             found.strides = self.strides
             found.order, found.blank, found.aligned = self.order + 1, self.blank, self.aligned
             self._derived[arguments] = found
@@ -151,13 +153,17 @@ class PureLaunch:
             self.state.spec.names[argument],
         )
 
-    def by_plan(self, leaves, returned, wanted, cotangents: dict[int, Tensor]) -> list | None:
+    def by_plan(self, leaves, returned, wanted, cotangents: dict[int, Tensor]) -> list:
         """Return tangents of outputs, and of gradients of what this computes tangents of, from its
-        plan with tangents; None if that cannot be.
+        plan with tangents.
+
+        Raises `WithoutPlan` if that cannot be.
         """
         primal = self.primal
-        if primal is None or not wanted or not set(wanted) <= set(primal.slots):
-            return None
+        if primal is None:
+            raise WithoutPlan("it is a first derivative")
+        if not set(wanted) <= set(primal.slots):
+            raise WithoutPlan("a gradient by a tangent is wanted, too")
         tangents = self.state.spec.tangents
         count = len(primal.leaves)
         moving = dict(zip(tangents, leaves[count:], strict=True))
@@ -165,43 +171,46 @@ class PureLaunch:
         upstream = {j: u for j, u in upstream.items() if u is not None}
         moved = {j: cotangents[j] for j in primal.written if j in cotangents}
         if not upstream or not upstream.keys() >= moved.keys():
-            return None
+            raise WithoutPlan("the tangent of an upstream gradient came, and not the gradient")
+        asked = (wanted, tuple(upstream), frozenset(moving), bool(moved), leaves[:count])
         try:
-            dual = primal.dual(
-                wanted, tuple(upstream), frozenset(moving), bool(moved), leaves[:count]
-            )
-            if dual is None:
-                return None
-        except AutodiffError:
+            dual = primal.dual(*asked)
+        except AutodiffError as error:
             # What has no tangent in a backward may have one in the forward, which is differentiated
             # in reverse then.
-            return None
+            raise WithoutPlan(f"{error}") from error
+        ran = dual.programs(bool(returned))
         if eager_flops.is_counting():
-            eager_flops.count_dual(dual, leaves[:count], bool(returned))
+            eager_flops.count_dual(dual, ran, leaves[:count])
+        primal.state.higher.note_second(Again(tuple(wanted), self.given, self.state, ran))
         own = [moving.get(i) for i in range(count)]
         gradients = dual.run(leaves[:count], own, upstream, moved, bool(returned))
         found = (gradients[i] if i in gradients else torch.zeros_like(leaves[i]) for i in wanted)
         return [*(leaves[j] for j in returned), *found]
 
-    def dual(self, wanted, outputs, arguments: frozenset[int], moves: bool, leaves) -> Dual | None:
-        """Return a plan with tangents of these arguments, and perhaps of upstream gradients."""
+    def dual(self, wanted, outputs, arguments: frozenset[int], moves: bool, leaves) -> Dual:
+        """Return a plan with tangents of these arguments, and perhaps of upstream gradients.
+
+        Raises `WithoutPlan` if that cannot be.
+        """
         execution = self.state.to_differentiate(wanted, outputs, self.grid, leaves)
         kept = execution.duals
-        found = kept.get((arguments, moves), kept)
-        if found is kept:
-            found = None
-            if execution.can_be_dual:
-                read = frozenset(execution.plan.reread())
-                found = Dual(execution, Moving(arguments, moves, read, self.state.rules))
-                found.compile()
+        found = kept.get((arguments, moves))
+        if found is None:
+            reason = execution.why_not_dual()
+            if reason is not None:
+                raise WithoutPlan(reason)
+            read = frozenset(execution.plan.reread())
+            found = Dual(execution, Moving(arguments, moves, read, self.state.rules))
+            found.compile()
             kept[arguments, moves] = found
         return found
 
-    def launch(self, leaves: list) -> None:
-        """Run it as a node of autograd, if a gradient is wanted."""
+    def launch(self, leaves: list):
+        """Run it as a node of autograd, if a gradient is wanted; returns the execution then."""
         spec = self.state.spec
         values = spec.values_of(leaves)
-        self.start(CompiledLaunch(spec.function, spec.kernel, self.grid, values), self.state)
+        return self.start(CompiledLaunch(spec.function, spec.kernel, self.grid, values), self.state)
 
 
 def laid_out_tangent(given, primal: Tensor, around, is_own: bool, name: str) -> Tensor:
@@ -254,12 +263,14 @@ class Values(torch.autograd.Function):
         if not wanted:
             with torch.no_grad():
                 launch.launch(leaves)
+            if launch.primal is not None:
+                launch.primal.state.higher.note_tangents(launch.given, launch.state, None)
             return tuple(leaves[j] for j in returned)
-        found = launch.by_plan(
-            leaves, returned, wanted, dict(zip(upstream, tensors[count:], strict=True))
-        )
-        if found is not None:
-            return tuple(found)
+        cotangents = dict(zip(upstream, tensors[count:], strict=True))
+        try:
+            return tuple(launch.by_plan(leaves, returned, wanted, cotangents))
+        except WithoutPlan as other:
+            reason = str(other)
         before = {}
         with torch.enable_grad():
             for i in wanted:
@@ -268,7 +279,10 @@ class Values(torch.autograd.Function):
                 if is_written:
                     # It keeps its strides.
                     leaves[i].copy_(before[i])
-            launch.launch(leaves)
+            execution = launch.launch(leaves)
+            if launch.primal is not None:
+                again = Again(tuple(wanted), launch.given, launch.state, (), reason, execution)
+                launch.primal.state.higher.note_second(again)
             pairs = [(leaves[j], u) for j, u in zip(upstream, tensors[count:], strict=True)]
             pairs = [(y, u.to(y.dtype)) for y, u in pairs if y.requires_grad]
             gradients = [None] * len(before)

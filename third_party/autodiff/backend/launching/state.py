@@ -27,6 +27,7 @@ from ..rules.requests import rules_for
 from ..rules.user_rules import find_rules, functions_of, generation, require_globals
 from .asking import PlanRequest, Suitability
 from .execution import Execution, saves_by_hooks
+from .higher import Higher
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialization import Specialization
 from .tapes import default_limit
@@ -79,6 +80,8 @@ class KernelState:
         self.came: dict[tuple[int, ...], frozenset[int]] = {}
         # The states of kernels that compute tangents of some arguments, too.
         self._with_tangents: dict[frozenset[int], KernelState] = {}
+        # What ran for tangents and second derivatives.
+        self.higher = Higher()
 
     @classmethod
     def of(cls, kernel, function, options=DEFAULT) -> KernelState:

@@ -37,9 +37,61 @@ def report(plans, verbose: bool = False) -> str:
     With `verbose`, it ends with all remarks of the compiler.
     """
     lines = []
-    for state, plan, execution in plans:
+    for n, (state, plan, execution) in enumerate(plans):
         lines += _Explanation(state.spec.names, plan, execution).lines(verbose)
+        if all(other is not state for other, *_ in plans[n + 1 :]):
+            lines += _higher(state, verbose)
     return "\n".join(lines)
+
+
+def _higher(state, verbose: bool) -> list[str]:
+    """Return what ran for tangents and second derivatives of launches of a kernel.
+
+    Behind that come the kernels with tangents that were differentiated for it, in the same way.
+    """
+    if state.higher is None:
+        return []
+    lines, names, told = [], state.spec.names, {}
+    for way in list(state.higher.tangents.values()):
+        of = [names[j] for j in way.state.spec.tangents if way.state.moves(j)]
+        lines.append(
+            f"  tangents of {_listed(of)}, from those of {_listed(names, way.given)}: "
+            f"{way.state.spec.name}, which computes values and tangents"
+        )
+        told[way.state] = [*told.get(way.state, ()), way.execution]
+    for way in list(state.higher.second.values()):
+        wanted, along = _listed(names, way.wanted), _listed(names, way.along)
+        how = "by the plan of the gradient, whose kernels compute tangents, too: "
+        if way.reason is None:
+            ran = (bound.executable for program in way.programs for bound in program.sequence)
+            how += ", ".join(f"{one.kernel.name}{_options(one)}" for one in ran)
+        else:
+            how = f"by the gradient of {way.state.spec.name}; not by the plan of the gradient: "
+            how += way.reason
+        told[way.state] = [*told.get(way.state, ()), way.execution]
+        lines.append(f"  second derivatives by {wanted}, along {along}: {how}")
+    for derived, executions in told.items():
+        found = {id(e.plan): e for e in executions if e is not None}
+        for execution in found.values():
+            own = _Explanation(derived.spec.names, execution.shown.plan, execution)
+            lines += own.lines(verbose)
+        more = _higher(derived, verbose)
+        if more and not found:
+            lines.append(f"kernel {derived.spec.name}, which computes values and tangents")
+        lines += more
+    return lines
+
+
+def _listed(names, places=None) -> str:
+    """Return names, or those at some places, in words."""
+    chosen = names if places is None else [names[i] for i in sorted(places)]
+    return ", ".join(chosen) or "nothing"
+
+
+def _options(executable) -> str:
+    """Return the options of a kernel that the user or a measurement chose."""
+    options = ", ".join(f"{name}={value}" for name, value in sorted(executable.chosen.items()))
+    return f" ({options})" if options else ""
 
 
 def loops_of(names, plan, kernel) -> list[str]:
@@ -99,8 +151,7 @@ class _Explanation:
 
     def lines(self, verbose: bool = False) -> list[str]:
         plan, names = self._plan, self._names
-        inputs = ", ".join(names[i] for i in plan.inputs) or "nothing"
-        outputs = ", ".join(names[j] for j in plan.outputs) or "nothing"
+        inputs, outputs = _listed(names, plan.inputs), _listed(names, plan.outputs)
         lines = [f"kernel {plan.kernel}: gradients of {inputs}; writes {outputs}"]
         forward = "the kernel itself"
         if plan.forward is not None:
@@ -113,7 +164,7 @@ class _Explanation:
             forward = f"{plan.forward.name}, which {purpose}"
         lines.append(f"  forward: {forward}")
         if self._planned is not None:
-            those = ", ".join(names[j] for j in self._planned) or "nothing"
+            those = _listed(names, self._planned)
             lines.append(
                 f"  planned for upstream gradients of {those} alone, as they came so far; should "
                 "others come, a backward for all computes again what is not saved for it"
@@ -194,9 +245,7 @@ class _Explanation:
         ran = self._ran[n]
         if ran.kernel.name != kernel.name:
             text += f"; {ran.kernel.name} for launches like this one"
-        # Options that the user or a measurement chose.
-        options = ", ".join(f"{name}={value}" for name, value in sorted(ran.chosen.items()))
-        return f"{text} ({options})" if options else text
+        return text + _options(ran)
 
     def _writes(self, kernel):
         """Yield what keeps the stores and atomics of a kernel inside of the memory for them."""

@@ -212,9 +212,10 @@ class Dual:
         """Compile all kernels, side by side."""
         compile_all([*self.forward._kernels(), *self.backward._kernels()])
 
-    def runs_forward(self, returns: bool) -> bool:
-        """Whether a run begins with the forward; see `run`."""
-        return returns or self.forward.is_needed
+    def programs(self, returns: bool) -> tuple:
+        """Return the programs of a run, the forward first if it is among them; see `run`."""
+        runs_forward = returns or self.forward.is_needed
+        return (self.forward, self.backward) if runs_forward else (self.backward,)
 
     def run(self, leaves, tangents, upstream, moved, returns: bool) -> dict[int, Tensor]:
         """Return tangents of gradients, by argument.
@@ -225,7 +226,7 @@ class Dual:
         """
         forward, backward = self.forward, self.backward
         handed = [], []
-        if self.runs_forward(returns):
+        if forward in self.programs(returns):
             pair = forward.pair(leaves, tangents, leaves, {}, {}, None)
             for step in forward._steps:
                 step(pair)
