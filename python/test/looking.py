@@ -28,6 +28,7 @@ REFUSALS = {
     "source": re.compile(NO_FORM),
     "plain source": re.compile(NO_FORM),
     "kernels": re.compile(NO_FORM),
+    "source of tangents": re.compile(rf"{NO_FORM}|no forward-mode rule"),
     "export": re.compile(rf"cannot be exported|{NO_FORM}"),
 }
 
@@ -37,7 +38,7 @@ def ways(plans, folder: Path) -> dict[str, Callable]:
     from triton.backends.autodiff.exporting.export import export
     from triton.backends.autodiff.exporting.printed_kernels import backward_kernels
     from triton.backends.autodiff.printing.explain import backward_text, report
-    from triton.backends.autodiff.printing.source import backward_source
+    from triton.backends.autodiff.printing.source import backward_source, jvp_source
 
     # Names of constexprs are what takes time: kernels are traced and printed again for them.
     plain = [(state, replace(plan, asked=None), execution) for state, plan, execution in plans]
@@ -52,6 +53,9 @@ def ways(plans, folder: Path) -> dict[str, Callable]:
         "ir command": lambda: command(plans[0], folder, "explain", "--ir"),
         "source command": lambda: command(plans[0], folder, "source"),
     }
+    pushed = [(state, plan, frozenset(plan.inputs)) for state, plan, _ in plans if plan.inputs]
+    if pushed:
+        found["source of tangents"] = lambda: jvp_source(pushed)
     # On a GPU, each variant of each kernel would be compiled.
     if all(execution and state.spec.target.backend == "cpu" for state, _, execution in plans):
         found["export"] = lambda: export(folder / "exported.py", plans).read_text()
@@ -217,10 +221,10 @@ class Observer:
 
         remember, launches = DifferentiableKernel._keep_for_explain, self._launches
 
-        def noting(kernel, compiled, execution, function):
+        def noting(kernel, compiled, execution, function, *more):
             if self.notes and execution is not None:
                 launches.append((compiled, execution, function, kernel._resolver.options))
-            return remember(kernel, compiled, execution, function)
+            return remember(kernel, compiled, execution, function, *more)
 
         DifferentiableKernel._keep_for_explain = noting
 

@@ -99,7 +99,7 @@ KINDS = {
     "atomics": (segments_kernel, summed, (50,)),
     "product": (product_kernel, multiplied, (16, 64), (64, 16)),
 }
-LOOKS = ("explain", "backward_ir", "backward_source", "backward_kernels")
+LOOKS = ("explain", "backward_ir", "backward_source", "backward_kernels", "jvp_source")
 
 
 def test_there_are_no_other_ways():
@@ -120,7 +120,7 @@ def test_ways_of_operations(device, name, tmp_path):
     op(*inputs)
     shown = [getattr(op, look)() for look in LOOKS]
     assert all(shown)
-    assert previews[:3] == shown[:3]
+    assert previews[:3] == shown[:3] and previews[4] == shown[4]
     assert op.explain(verbose=True).startswith(shown[0])
     names = [node.name for node in ast.parse(shown[2]).body if isinstance(node, ast.FunctionDef)]
     assert names[-len(shown[3]) :] == list(shown[3])

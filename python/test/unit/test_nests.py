@@ -124,7 +124,7 @@ def test_limit_of_tapes_goes_with_the_operation(device, monkeypatch):
     for limit, checkpoints in limits.items():
         op = autodiff(kernel, stub, tape_limit=limit)
         assert_gradients_close(op, reference, inputs, roundings=ROUNDINGS["recurrence"])
-        _, execution, _ = op.kernel._launches[-1]
+        _, execution, *_ = op.kernel._launches[-1]
         assert execution.request.checkpoint == checkpoints
     with pytest.raises(TypeError, match="number of bytes"):
         autodiff(kernel, stub, tape_limit="1 GB")

@@ -25,10 +25,17 @@ from kernels import (
     softmax,
     through_memory,
 )
+from torch.autograd import forward_ad
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff import __main__ as command
+from triton.backends.autodiff.plans.cache import kernel_with_tangents
+from triton.backends.autodiff.plans.target import described
 from triton.backends.autodiff.printing.constexprs import Constexprs, _numbers, _statements
 from triton.backends.autodiff.printing.source import python_of
+from triton.backends.autodiff.printing.tangent_names import (
+    _results_of_branches,
+    with_tangent_names,
+)
 
 TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "PRECISION": "tf32"}
 # Kernel, types of its arguments, constants.
@@ -394,6 +401,128 @@ def test_what_a_forward_leaves_that_is_not_printed(device):
     said = " ".join(source.split())
     assert re.search(r"It reads `saved_\w+`[^.]*, which the augmented forward has left\.", said)
     assert list(kernel.backward_kernels()) == list(_defined(source))
+
+
+def _pushed(text):
+    """The kernel of some TTIR that computes tangents, too, from those of all floats in memory."""
+    arguments = re.search(r"tt\.func public @\w+\((.*)", text)[1]
+    types = re.findall(r"%[\w.$-]+: (!tt\.\w+<[^ ,)]*>|\w+)", arguments)
+    floats = [n for n, type_ in enumerate(types) if re.search(r"ptr<(f|bf)\d", type_)]
+    request = {"tangents": floats, "rules": [], **described(hopper.TARGET)}
+    return kernel_with_tangents(text, request, "kernel")
+
+
+@pytest.mark.parametrize("form", [*KERNELS, *FORWARDS])
+def test_same_ptx_with_tangents(form):
+    """Also with names of tangents: they change nothing."""
+    text = hopper.ttir(*{**KERNELS, **FORWARDS}[form])
+    if form == "maxima in memory":
+        with pytest.raises(AutodiffError, match="no forward-mode rule for 'tl.atomic_max'"):
+            _pushed(text)
+        return
+    pushed = _pushed(text)
+    ttir = printed.made_ttir(pushed.ttir)
+    source = python_of(ttir)
+    *others, kernel = source.split("\n\n\n")
+    renamed = "\n\n\n".join([*others, with_tangent_names(kernel, len(pushed.tangents))])
+    assert renamed != source and "t_" in renamed
+    for text in (source, renamed):
+        assert printed.ptx_of_python(text, ttir) == printed.ptx_of_text(ttir), text
+
+
+def test_jvp_source_of_a_launch(device):
+    """Of the arguments that have tangents; if none has, of those whose gradient is wanted."""
+    kernel = differentiable(triton.jit(scaled_kernel.fn))
+    x, w = torch.randn(50, device=device), torch.randn(1, device=device)
+    with pytest.raises(AutodiffError, match="launch it once"):
+        kernel.jvp_source()
+    with pytest.raises(AutodiffError, match="give the grid of this launch.*grid="):
+        kernel.jvp_source(x, w, torch.empty_like(x), 50, BLOCK=64)
+
+    def moving(source):
+        (function,) = _defined(source).values()
+        return {name for name in function.arg_names if name.startswith("t_")}
+
+    def given(x, w, y=None):
+        y = torch.empty_like(x) if y is None else y
+        return kernel.jvp_source(x, w, y, 50, BLOCK=64, grid=(1,))
+
+    every = {"t_x_ptr", "t_w_ptr", "t_y_ptr"}
+    assert moving(given(x, w)) == every, "no gradient is wanted, nor is there a tangent"
+    w.requires_grad_()
+    assert moving(given(x, w)) == {"t_w_ptr", "t_y_ptr"}
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))
+        source = given(dual, w)
+        kernel[(1,)](dual, w, torch.empty_like(x), 50, BLOCK=64)
+    assert moving(source) == {"t_x_ptr", "t_y_ptr"} and kernel.jvp_source() == source
+    assert list(_defined(source)) == ["scaled_kernel_jvp"]
+    kernel[(1,)](x, w, torch.empty_like(x), 50, BLOCK=64)
+    assert moving(kernel.jvp_source()) == {"t_w_ptr", "t_y_ptr"}, "the last one had no tangent"
+
+
+def test_jvp_source_of_an_operation(device):
+    op = autodiff(triton.jit(scaled_kernel.fn), scaled_twice)
+    x, w = torch.randn(50, device=device, requires_grad=True), torch.randn(1, device=device)
+    source = op.jvp_source(x, w)
+    assert list(_defined(source)) == ["scaled_kernel_jvp", "scaled_kernel_jvp_0"]
+    assert "BLOCK: tl.constexpr = 32\n" in source and "BLOCK: tl.constexpr = 64\n" in source
+    said = " ".join(source.split())
+    assert "`scaled_kernel`, which computes tangents, too." in said
+    assert "It computes `t_y_ptr`, from `t_x_ptr`." in said
+    assert "t_x = tl.load(t_x_ptrs, mask, 0.0)" in source
+    torch.func.jvp(lambda w: op(x.detach(), w), (w,), (w,))
+    pushed = op.jvp_source()
+    assert "It computes `t_y_ptr`, from `t_w_ptr`." in pushed, "the first launch"
+
+
+def test_jvp_source_computes_tangents(device):
+    """What is printed, launched by hand."""
+    op = autodiff(scaled_kernel, scaled_twice)
+    x, w = (torch.rand(n, device=device).requires_grad_() for n in (50, 1))
+    with printed.as_module(op.jvp_source(x, w)) as module:
+        y, t_y = torch.empty_like(x), torch.empty_like(x)
+        t_x, t_w = torch.randn_like(x), torch.randn_like(w)
+        given = (t.detach() for t in (x, w, y))
+        module.scaled_kernel_jvp[(2,)](*given, 50, t_x, t_w, t_y)
+    truth = torch.func.jvp(lambda x, w: w * x.exp(), (x.detach(), w.detach()), (t_x, t_w))
+    torch.testing.assert_close((y.detach(), t_y), truth)
+
+
+def test_jvp_source_of_what_has_no_tangents(device):
+    """The compiler's error, with the line."""
+    kernel = differentiable(through_memory.extremum_kernel)
+    x, y = torch.randn(64, device=device), torch.zeros(64, device=device)
+    x.requires_grad_()
+    with pytest.raises(AutodiffError, match=r"through_memory.py:\d+.*'tl.atomic_max'"):
+        kernel.jvp_source(x, y, 64, 1, BLOCK=64, MINIMUM=False, grid=(1,))
+
+
+@triton.jit
+def branch_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    t_x = tl.load(x_ptr + i)
+    if n > 4:
+        t_x = t_x * t_x
+        z = t_x + 1
+    else:
+        z = t_x
+    tl.store(y_ptr + i, z * t_x)
+
+
+def test_names_of_tangents():
+    """A value that the user calls t_x has a tangent t_t_x. Results of branches keep their order,
+    by which Triton sorts them.
+    """
+    ttir = printed.made_ttir(hopper.ttir(branch_kernel, ["*fp32", "*fp32", "i32"], {"BLOCK": 64}))
+    pushed = _pushed(ttir)
+    *others, kernel = python_of(printed.made_ttir(pushed.ttir)).split("\n\n\n")
+    renamed = with_tangent_names(kernel, len(pushed.tangents))
+    (results,) = _results_of_branches(ast.parse(renamed).body[0])
+    assert results == sorted(results)
+    own = [re.sub(r"(_\d+)+$", "", name) for name in results]
+    # The tangents of both are one value.
+    assert own == ["a_t_x", "b_t_t_x", "c_z"], renamed
 
 
 def _code(source):

@@ -111,6 +111,13 @@ def give_tangent(tensor: Tensor, tangent: Tensor, before: Tensor | None = None) 
     _Attach.apply(tensor, [tangent], probe)
 
 
+def moving(launch, state) -> frozenset[int]:
+    """Return the arguments of a resolved launch that have tangents."""
+    if not is_active():
+        return frozenset()
+    return frozenset(given_tangents(state, state.spec.flatten(launch.values)))
+
+
 def given_tangents(state, leaves) -> dict[int, Tensor]:
     """Return the tangents of arguments."""
     found = {}

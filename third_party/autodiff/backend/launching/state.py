@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from ..compiling.executable_plan import ExecutablePlan
 from ..errors import AutodiffError, PlanError
 from ..faults.short_products import warn_of_miscomputed
 from ..plans import determinism
-from ..plans.cache import plan_for
+from ..plans.cache import Pushed, plan_for
 from ..plans.plan import Plan
 from ..plans.rearranged_launch import RearrangedLaunch
 from ..plans.target import described
@@ -31,7 +32,7 @@ from .higher import Higher
 from .options import DEFAULT, FORBIDDEN, WARNED_OF, Options
 from .specialization import Specialization
 from .tapes import default_limit
-from .with_tangents import WithTangents
+from .with_tangents import WithTangents, pushed
 
 _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
@@ -168,6 +169,10 @@ class KernelState:
                 state.outputs = state.plain.outputs
                 self._with_tangents[arguments] = state
         return state
+
+    def pushing(self, arguments: frozenset[int]) -> Callable[[str], Pushed]:
+        """Return what derives, of TTIR of the kernel, the one that computes tangents, too."""
+        return lambda ttir: pushed(self.spec, ttir, arguments, self._rules)
 
     def moves(self, argument: int) -> bool:
         """Whether the kernel stores tangents of one of its primal's arguments."""

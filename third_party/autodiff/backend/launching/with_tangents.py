@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from ..compiling.executable import Executable
 from ..kernels.descriptors import Descriptors
-from ..plans.cache import kernel_with_tangents
+from ..plans.cache import Pushed, kernel_with_tangents
 from ..plans.plan import Kernel
 from ..plans.target import described
 from .specialization import Specialization
+
+
+def pushed(spec: Specialization, ttir: str, arguments, rules) -> Pushed:
+    """Return the kernel of some TTIR that computes tangents, too, from those of arguments."""
+    request = {"tangents": sorted(arguments), "rules": rules, **described(spec.target)}
+    return kernel_with_tangents(ttir, request, spec.name)
 
 
 class WithTangents(Specialization):
@@ -22,20 +28,19 @@ class WithTangents(Specialization):
     """
 
     def __init__(self, primal: Specialization, arguments, rules, chosen: dict):
-        request = {"tangents": sorted(arguments), "rules": rules, **described(primal.target)}
-        pushed = kernel_with_tangents(primal.ttir, request, primal.name)
+        made = pushed(primal, primal.ttir, arguments, rules)
         executable = Executable(
-            Kernel(pushed.name, pushed.ttir, None, ()), primal.target, primal.options, chosen
+            Kernel(made.name, made.ttir, None, ()), primal.target, primal.options, chosen
         )
         executable.compile()
         self.primal = primal
-        self.tangents = pushed.tangents
+        self.tangents = made.tangents
         self.kernel = executable.compiled
         self.function = primal.function
-        self.name = pushed.name
+        self.name = made.name
         self.target = primal.target
         self.options = primal.options
-        self.ttir = pushed.differentiated
+        self.ttir = made.differentiated
         self.types = (*primal.types, *(primal.types[i] for i in self.tangents))
         tangents_of = (f"tangent of {primal.names[i]}" for i in self.tangents)
         self.names = (*primal.names, *tangents_of)

@@ -46,9 +46,9 @@ class Constexprs:
         Without a kernel of the plan, it is the user's kernel. Values for which tracing fails, or
         for which the plan has other kernels, are left out.
         """
-        value, own = self.values[name], self.plan.kernels
-        for other in (value * 2, value // 2 if type(value) is int else value / 2):
-            found = self._traced(name, other) if other else None
+        own = self.plan.kernels
+        for other in self._others(name):
+            found = self._traced(name, other)
             if found is None:
                 continue
             ttir, plan = found
@@ -56,6 +56,11 @@ class Constexprs:
                 yield other, ttir
             elif kernel in own and len(plan.kernels) == len(own):
                 yield other, plan.kernels[own.index(kernel)].ttir
+
+    def _others(self, name: str) -> list:
+        value = self.values[name]
+        found = value * 2, value // 2 if type(value) is int else value / 2
+        return [other for other in found if other]
 
     def _traced(self, name: str, other) -> tuple[str, Plan] | None:
         """Return the user's TTIR, and the plan, for another value of a constexpr."""
@@ -68,6 +73,25 @@ class Constexprs:
                 if ttir is not None:
                     self._plans[key] = ttir, plan_for(ttir, json.loads(request), kernel)
         return self._plans[key]
+
+
+class ConstexprsOfTangents(Constexprs):
+    """The constexprs of a launch, and the kernel that computes tangents for other values of them.
+
+    `push` derives that from TTIR of the user's kernel.
+    """
+
+    def __init__(self, spec, plan: Plan, push: Callable):
+        super().__init__(spec, plan)
+        self._push = push
+
+    def with_others(self, kernel, name: str) -> Iterator[tuple[object, str]]:
+        """Yield other values of a constexpr, and the TTIR of the kernel for them."""
+        for other in self._others(name):
+            ttir = self.spec.with_constexpr(name, other)
+            if ttir is not None:
+                with contextlib.suppress(AutodiffError):
+                    yield other, self._push(ttir).ttir
 
 
 def named(text: str, constexprs: Constexprs, kernel: Kernel | None, print_: Print) -> str:

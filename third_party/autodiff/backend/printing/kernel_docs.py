@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..errors import AutodiffError
+from ..plans.cache import Pushed
 from ..plans.remarks import place
 from .explain import loops_of
 from .expr_source import Text
@@ -32,12 +33,17 @@ _HOW = {
 def docstring(spec, plan, kernel, parameters, called: dict[str, str]) -> list[str]:
     """Return the docstring of a printed kernel, in lines.
 
-    `kernel` is a kernel of the plan for the launch `spec`, with these parameters, or None for the
-    user's own. `called` has the names of the plan's kernels where they are printed.
+    `kernel` is a kernel of the plan for the launch `spec`, with these parameters, or its kernel
+    with tangents, or None for the user's own. `called` has the names of the plan's kernels where
+    they are printed.
     """
     about = f"`{spec.name}`, for these types and constants."
     said: list[str] = []
-    if kernel is not None:
+    if isinstance(kernel, Pushed):
+        about = f"`{spec.name}`, which computes tangents, too."
+        said += _tangents(spec, plan, kernel, parameters)
+        operands = []
+    elif kernel is not None:
         operands = list(zip(kernel.operands, parameters, strict=True))
         if kernel is plan.forward:
             about = f"`{spec.name}`, which leaves to its backward what that needs."
@@ -83,6 +89,15 @@ def _computed(operands) -> list[str]:
         return []
     source = f", from {_listed(upstream)}" if upstream else ""
     return [f"It computes {_listed(gradients)}{source}."]
+
+
+def _tangents(spec, plan, kernel: Pushed, parameters) -> list[str]:
+    """Return what a kernel with tangents computes from what."""
+    own = list(zip(kernel.tangents, parameters[len(spec.types) :], strict=True))
+    computed = [name for i, name in own if plan.arguments[i].stored]
+    given = [name for i, name in own if plan.arguments[i].loaded]
+    said = [f"It computes {_listed(computed)}, from {_listed(given)}."] if computed else []
+    return [*said, "`t_x` is the tangent of `x`, or a part of it."]
 
 
 def _programs(spec, plan, kernel) -> str:

@@ -11,9 +11,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
 
 from ..library import native
-from .constexprs import Constexprs, named
+from ..plans.cache import Pushed
+from .constexprs import Constexprs, ConstexprsOfTangents, named
 from .kernel_docs import docstring, with_docstring
 from .python_text import laid_out
+from .tangent_names import with_tangent_names
 
 # Operations that cannot be written in Python are replaced. This has been done for device functions,
 _LEGALIZE = "autodiff-legalize-source,"
@@ -41,8 +43,9 @@ def python_of(
     whose name is taken gets a number.
 
     `origins` has a pair for each kernel: the `Constexprs` of its launch, whose names replace the
-    numbers that they explain, and the kernel of the plan, or None for the user's. `target` is the
-    device that Triton's frontend will compile for, by default an NVIDIA GPU.
+    numbers that they explain, and the kernel of the plan, or that with tangents, or None for the
+    user's. `target` is the device that Triton's frontend will compile for, by default an NVIDIA
+    GPU.
 
     Raises an `AutodiffError` that names an operation that cannot be written in Python: recursive
     functions, and a condition of a `while` loop that takes several lines.
@@ -68,7 +71,9 @@ def python_of(
             return _functions(with_other, name)[number - len(legal)]
 
         text = named(parts[first + number], constexprs, kernel, others)
-        parameters = [parameter.arg for parameter in heads[number].args.args]
+        if isinstance(kernel, Pushed):
+            text = with_tangent_names(text, len(kernel.tangents))
+        parameters = [parameter.arg for parameter in ast.parse(text).body[0].args.args]
         spec, plan = constexprs.spec, constexprs.plan
         lines = docstring(spec, plan, kernel, parameters, called.get(id(constexprs), {}))
         parts[first + number] = with_docstring(text, lines)
@@ -104,6 +109,20 @@ def printed(legal: str, name: str, shortest: Callable) -> str:
     """
     fit = native().run_pipeline(legal, f"builtin.module(tt.func({_fit(shortest)}))", name)
     return laid_out(native().print_source(fit, name).split("\n"))
+
+
+def jvp_source(launches) -> str:
+    """Return kernels with tangents as Triton Python.
+
+    `launches` are triples of a state, a plan, and the arguments whose tangents are given.
+    """
+    kernels, origins = [], []
+    for state, plan, arguments in launches:
+        push = state.pushing(arguments)
+        kernels.append(push(state.spec.ttir))
+        origins.append((ConstexprsOfTangents(state.spec, plan, push), kernels[-1]))
+    texts = [kernel.ttir for kernel in kernels]
+    return python_of(texts, origins=origins, target=launches[0][0].spec.target)
 
 
 def backward_source(plans) -> str:

@@ -27,7 +27,7 @@ from ..launching.specialize import Resolver
 from ..launching.state import KernelState
 from ..launching.tracers import NOT_IN_GRAPHS, is_recorded, outside_of_dynamo, refuse_tracers
 from ..printing.explain import backward_text, report
-from ..printing.source import backward_source
+from ..printing.source import backward_source, jvp_source
 from ..storage.addresses import makes_pointers, refuse_addresses
 
 Tensor = torch.Tensor
@@ -255,7 +255,8 @@ class DifferentiableKernel(Differentiable):
         execution = forward_mode.start(launch, state)
         # One with tangents is a launch of another kernel.
         is_own = execution is None or execution.state is state
-        self._keep_for_explain(launch.kernel, execution if is_own else None, launch.function)
+        own, moving = execution if is_own else None, forward_mode.moving(launch, state)
+        self._keep_for_explain(launch.kernel, own, launch.function, moving)
         if key is not None and is_own:
             self._known.note(key, launch.kernel, launch.grid, state, execution)
 
@@ -271,16 +272,27 @@ class DifferentiableKernel(Differentiable):
             self._keep_for_explain(launch.kernel, None, launch.function)
         return wants
 
-    def _keep_for_explain(self, kernel, execution, function) -> None:
-        launches = self._launches
+    def _keep_for_explain(self, kernel, execution, function, moving=frozenset()) -> None:
+        """Keep a launch, whose arguments `moving` had tangents, for methods about the last one."""
+        launches, kept = self._launches, (kernel, execution, function, moving)
         if self._keeps_all:
-            launches.append((kernel, execution, function))
-        elif len(launches) != 1 or launches[0][:2] != (kernel, execution):
-            launches[:] = ((kernel, execution, function),)
+            launches.append(kept)
+        elif len(launches) != 1 or launches[0] != kept:
+            launches[:] = (kept,)
 
-    @outside_of_dynamo
     def _plans(self, args, kwargs):
         """Return `(state, plan, execution)` for a launch with arguments, or for the last one."""
+        found = []
+        for state, plan, execution, _ in self._kept(args, kwargs):
+            if all(plan is not other for _, other, _ in found):
+                found.append((state, plan, execution))
+        return found
+
+    @outside_of_dynamo
+    def _kept(self, args, kwargs):
+        """Return `(state, plan, execution, moving)` for launches, as `_plans` does for kinds of
+        them.
+        """
         launches = self._launches
         if args or kwargs:
             if "grid" not in kwargs:
@@ -298,14 +310,13 @@ class DifferentiableKernel(Differentiable):
                 "once, or give the arguments of a launch"
             )
         found = []
-        for kernel, execution, function in launches:
+        for kernel, execution, function, moving in launches:
             state = KernelState.of(kernel, function, self._resolver.options)
             if execution is None:
                 plan = state.plan_of_everything()
             else:
                 plan = execution.shown.plan
-            if all(plan is not other for _, other, _ in found):
-                found.append((state, plan, execution))
+            found.append((state, plan, execution, moving))
         return found
 
     def backward_ir(self, *args, **kwargs) -> str:
@@ -324,6 +335,36 @@ class DifferentiableKernel(Differentiable):
         Raises an `AutodiffError` that names the operation for what has no form in Python.
         """
         return backward_source(self._plans(args, kwargs))
+
+    def jvp_source(self, *args, **kwargs) -> str:
+        """Return the kernel with tangents of the last (or the given) launch as Triton Python.
+
+        It computes values and tangents: `t_x` is the tangent of `x`. Given are the tangents of the
+        arguments that had some at the launch. If none had, they are those of the arguments whose
+        gradient was wanted (docs/python.md, "Source").
+
+        Raises an `AutodiffError` that names the operation for what has no tangent, or no form in
+        Python.
+        """
+        return jvp_source(self._moving(args, kwargs))
+
+    def _moving(self, args, kwargs):
+        """Return `(state, plan, arguments)` for kernels with tangents of a launch, or of the last
+        one; the arguments are those whose tangents are given.
+        """
+        found = []
+        for state, plan, execution, moving in self._kept(args, kwargs):
+            # Under a transform of torch.func, a launch of values comes before one with tangents.
+            latest = state.higher.latest if execution is None else frozenset()
+            arguments = moving or latest or frozenset(plan.inputs)
+            if not arguments:
+                raise AutodiffError(
+                    f"no argument of kernel {state.spec.name!r} has a tangent: none of the launch "
+                    "had one, and none that wanted a gradient reaches what the kernel stores"
+                )
+            if all((state, arguments) != (other, those) for other, _, those in found):
+                found.append((state, plan, arguments))
+        return found
 
     def backward_kernels(self, *args, **kwargs) -> dict[str, Any]:
         """Return the backward kernels of the last (or the given) launch as functions of Triton.
@@ -376,7 +417,8 @@ class Preview(DifferentiableKernel):
 
     def _launch_of_wrapper(self, launch):
         execution = nodes.prepare(launch, self._resolver.options)
-        self._keep_for_explain(launch.kernel, execution, launch.function)
+        moving = forward_mode.moving(launch, nodes.state_of(launch, self._resolver.options))
+        self._keep_for_explain(launch.kernel, execution, launch.function, moving)
         if self._note is not None:
             self._note(launch, execution)
         if execution is not None and self._written is not None:

@@ -22,7 +22,7 @@ from ..launching.batches import for_each_example, is_batching
 from ..launching.options import DEFAULT
 from ..launching.tracers import outside_of_dynamo
 from ..printing.explain import backward_text, report
-from ..printing.source import backward_source
+from ..printing.source import backward_source, jvp_source
 from ..storage.addresses import makes_pointers
 from .kernel import DifferentiableKernel, WarmupKernel, exporting
 
@@ -113,7 +113,7 @@ class Op(Outermost):
             result = stub_results.call(self.stub, self.kernel, args, kwargs)
         if torch.is_grad_enabled() and not any(w.is_reachable for w in watch.witnesses):
             name, launches = self.kernel._resolver.function.__name__, self.kernel._launches
-            by_address = any(makes_pointers(kernel) for kernel, _, _ in launches)
+            by_address = any(makes_pointers(kernel) for kernel, *_ in launches)
             launched = "by address" if by_address else bool(launches)
             stub_results.refuse_lost(self.stub, name, launched, watch, (args, kwargs), result)
         if self._idx_upstream is not None:
@@ -137,7 +137,7 @@ class Op(Outermost):
         return args
 
     def _check_upstream(self):
-        for _, execution, _ in self.kernel._launches:
+        for _, execution, *_ in self.kernel._launches:
             if execution is None:
                 continue
             spec = execution.state.spec
@@ -175,6 +175,14 @@ class Op(Outermost):
         Kernels with one name get numbers. See `DifferentiableKernel.backward_source`.
         """
         return backward_source(self.preview(args, kwargs))
+
+    def jvp_source(self, *args, **kwargs) -> str:
+        """Return the kernels with tangents of the last (or the given) call as Triton Python.
+
+        Kernels with one name get numbers. See `DifferentiableKernel.jvp_source`.
+        """
+        self.preview(args, kwargs)
+        return jvp_source(self.kernel._moving((), {}))
 
     def backward_kernels(self, *args, **kwargs) -> dict[str, Any]:
         """Return the backward kernels of the last (or the given) call as functions of Triton.
