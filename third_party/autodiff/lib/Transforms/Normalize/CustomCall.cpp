@@ -193,7 +193,14 @@ LogicalResult CustomCall::drop() {
   FailureOr<Part> forth = findPart(inputs, "tangent");
   if (failed(back) || failed(forth))
     return failure();
-  replace(values, {*back, *forth});
+  replace(llvm::map_to_vector(values,
+                              [](Value value) {
+                                Operation *op = value.getDefiningOp();
+                                return op && getMarker(op) == "inside"
+                                           ? op->getOperand(0)
+                                           : value;
+                              }),
+          {*back, *forth});
   return success();
 }
 
