@@ -36,6 +36,10 @@ class _Attach(torch.autograd.Function):
         return ctx.tangent[0]
 
 
+def _wants(value) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
 def is_active() -> bool:
     """Whether tensors may have tangents."""
     return forward_ad._current_level >= 0
@@ -66,7 +70,13 @@ def start(launch, state):
                 memory[i] = laid_out_tangent(given.get(i), leaves[i], around, False, name)
         values = [*leaves, *memory.values()]
         pushed = CompiledLaunch(spec.function, spec.kernel, launch.grid, values)
+        if torch.is_grad_enabled() and any(_wants(value) for value in values):
+            derived.refuse_settling(
+                "a gradient is wanted, too; take torch.func.jvp, or detach what requires a gradient"
+            )
         execution = nodes.start(pushed, derived)
+        if spec.settling is not None:
+            spec.settling.launch(launch.grid, values)
         state.higher.note_tangents(frozenset(given), derived, execution)
         for i, tangent in memory.items():
             if (

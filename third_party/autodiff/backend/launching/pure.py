@@ -56,7 +56,7 @@ class PureLaunch:
         self.leaves = [None if isinstance(x, Tensor) else x for x in leaves]
         self.slots = tuple(i for i in state.spec.pointers if isinstance(leaves[i], Tensor))
         self.arguments, self.accesses = state.plain.arguments, state.accesses
-        self.written = tuple(i for i in self.slots if self.arguments[i].stored)
+        self.written = tuple(filter(state.is_stored, self.slots))
         # How the kernel addresses them: strides are numbers among its arguments.
         self.strides = {i: leaves[i].stride() for i in self.slots}
         # Those whose memory is aligned, which Triton compiles for.
@@ -89,7 +89,7 @@ class PureLaunch:
             tangents = dict(enumerate(state.spec.tangents, first))
             found.like = {**self.like, **tangents}
             found.slots = (*self.slots, *tangents)
-            found.written = tuple(i for i in found.slots if found.arguments[i].stored)
+            found.written = tuple(filter(state.is_stored, found.slots))
             bit = 1 << self.order
             further = {n: self.directions[i] | bit for n, i in tangents.items()}
             found.directions = {**self.directions, **further}
@@ -185,6 +185,8 @@ class PureLaunch:
         primal.state.higher.note_second(Again(tuple(wanted), self.given, self.state, ran))
         own = [moving.get(i) for i in range(count)]
         gradients = dual.run(leaves[:count], own, upstream, moved, bool(returned))
+        if returned:
+            self.settle(leaves)
         found = (gradients[i] if i in gradients else torch.zeros_like(leaves[i]) for i in wanted)
         return [*(leaves[j] for j in returned), *found]
 
@@ -210,7 +212,16 @@ class PureLaunch:
         """Run it as a node of autograd, if a gradient is wanted; returns the execution then."""
         spec = self.state.spec
         values = spec.values_of(leaves)
-        return self.start(CompiledLaunch(spec.function, spec.kernel, self.grid, values), self.state)
+        launch = CompiledLaunch(spec.function, spec.kernel, self.grid, values)
+        execution = self.start(launch, self.state)
+        self.settle(leaves)
+        return execution
+
+    def settle(self, leaves: list) -> None:
+        """Compute what is known of tangents when all programs have run."""
+        settling = self.state.spec.settling
+        if settling is not None:
+            settling.launch(self.grid, leaves)
 
 
 def laid_out_tangent(given, primal: Tensor, around, is_own: bool, name: str) -> Tensor:
@@ -271,6 +282,7 @@ class Values(torch.autograd.Function):
             return tuple(launch.by_plan(leaves, returned, wanted, cotangents))
         except WithoutPlan as other:
             reason = str(other)
+            launch.state.refuse_settling(reason)
         before = {}
         with torch.enable_grad():
             for i in wanted:

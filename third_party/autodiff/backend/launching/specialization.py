@@ -43,6 +43,10 @@ def step(value, index):
 class Specialization:
     """The arguments of one compiled kernel, in Python and in its TTIR."""
 
+    # What runs after each launch, and the arguments that it stores to.
+    settling = None
+    settled: frozenset[int] = frozenset()
+
     def __init__(self, kernel, function):
         self.kernel = kernel
         self.function = function

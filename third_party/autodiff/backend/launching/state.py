@@ -157,10 +157,15 @@ class KernelState:
 
     def is_stored(self, argument: int) -> bool:
         """Whether the kernel stores to an argument."""
-        return self.plain.arguments[argument].stored
+        return self.plain.arguments[argument].stored or argument in self.spec.settled
 
     def with_tangents(self, arguments: frozenset[int]) -> KernelState:
         """Return the state of the kernel that computes tangents, too, from those of arguments."""
+        if self.spec.settling is not None:
+            raise AutodiffError(
+                f"kernel {self.spec.name!r}: of what atomic maxima, minima and exchanges leave, "
+                "there are tangents and second derivatives, but no tangents of tangents"
+            )
         state = self._with_tangents.get(arguments)
         if state is None:
             with self.lock:
@@ -169,6 +174,14 @@ class KernelState:
                 state.outputs = state.plain.outputs
                 self._with_tangents[arguments] = state
         return state
+
+    def refuse_settling(self, why: str) -> None:
+        """Raise if a gradient of tangents is wanted that are not the kernel's alone."""
+        if self.spec.settling is not None:
+            raise AutodiffError(
+                f"kernel {self.spec.name!r} leaves tangents of an atomic maximum, minimum or "
+                f"exchange, which cannot be differentiated here: {why}"
+            )
 
     def pushing(self, arguments: frozenset[int]) -> Callable[[str], Pushed]:
         """Return what derives, of TTIR of the kernel, the one that computes tangents, too."""

@@ -14,10 +14,33 @@ from ..plans.target import described
 from .specialization import Specialization
 
 
-def pushed(spec: Specialization, ttir: str, arguments, rules) -> Pushed:
-    """Return the kernel of some TTIR that computes tangents, too, from those of arguments."""
-    request = {"tangents": sorted(arguments), "rules": rules, **described(spec.target)}
+def pushed(spec: Specialization, ttir: str, arguments, rules, settle: bool = False) -> Pushed:
+    """Return the kernel of some TTIR that computes tangents, too, from those of arguments; or the
+    one that runs after it, to `settle` whose values atomic operations have left.
+    """
+    when = {"settle": True} if settle else {"later": True}
+    request = {"tangents": sorted(arguments), "rules": rules, **when, **described(spec.target)}
     return kernel_with_tangents(ttir, request, spec.name)
+
+
+class Settling:
+    """What runs after a kernel with tangents that has atomic maxima, minima or exchanges.
+
+    It stores the tangents of what these have left in memory.
+    """
+
+    def __init__(self, spec: WithTangents, arguments, rules, chosen: dict):
+        primal = spec.primal
+        made = pushed(primal, primal.ttir, arguments, rules, settle=True)
+        kernel = Kernel(made.name, made.ttir, None, ())
+        self._executable = Executable(kernel, spec.target, spec.options, chosen)
+        self._executable.compile()
+        own = range(len(primal.types))
+        self._picked = (*own, *(spec.place_of_tangent(i) for i in made.tangents))
+
+    def launch(self, grid, leaves) -> None:
+        """Launch it on the arguments of the kernel with tangents, which has run."""
+        self._executable.launch(grid, [leaves[i] for i in self._picked])
 
 
 class WithTangents(Specialization):
@@ -49,6 +72,8 @@ class WithTangents(Specialization):
         self.pointers = tuple(i for i, type_ in enumerate(self.types) if type_.startswith("*"))
         self.descriptors = Descriptors(self.types, self.paths)
         self._flat = True
+        self.settling = Settling(self, arguments, rules, chosen) if made.later else None
+        self.settled = frozenset(map(self.place_of_tangent, made.later))
 
     # Nothing of it is Python.
     constants: dict[str, object] = {}

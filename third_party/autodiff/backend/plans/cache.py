@@ -134,13 +134,15 @@ class Pushed(NamedTuple):
     """A kernel that computes tangents beside its values: its name and TTIR.
 
     Its last arguments are the tangents of the arguments `tangents`, in their order.
-    `differentiated` is the same with what users say of derivatives.
+    `differentiated` is the same with what users say of derivatives. To the arguments `later` go
+    atomic maxima, minima and exchanges: another kernel computes the tangents of what they leave.
     """
 
     name: str
     ttir: str
     tangents: tuple[int, ...]
     differentiated: str
+    later: tuple[int, ...]
 
 
 def _pushed(answer: str) -> Pushed:
@@ -148,7 +150,8 @@ def _pushed(answer: str) -> Pushed:
     try:
         found = json.loads(answer)
         name, ttir = found["name"], found["ttir"]
-        return Pushed(name, ttir, tuple(found["tangents"]), found.get("differentiated", ttir))
+        tangents, later = tuple(found["tangents"]), tuple(found.get("later", ()))
+        return Pushed(name, ttir, tangents, found.get("differentiated", ttir), later)
     except (ValueError, KeyError, TypeError) as error:
         raise PlanError(f"no kernel with tangents: {error!r}") from error
 

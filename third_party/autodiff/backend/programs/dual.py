@@ -118,6 +118,8 @@ class _Dual:
             "tangents": moving,
             "unread": unread,
             "taken": taken,
+            # The launch settles what the forward's atomic operations leave.
+            "later": True,
             "rules": self.moving.rules,
             **described(own.target),
         }

@@ -3,6 +3,7 @@
 
 #include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Dialect/Autodiff.h"
@@ -89,6 +90,23 @@ static void markTaking(triton::FuncOp kernel, ArrayRef<unsigned> taken) {
   });
 }
 
+/// Marks maxima, minima and exchanges in memory with tangents; returns the
+/// arguments that they go to.
+static SmallVector<int32_t> markLater(triton::FuncOp kernel,
+                                      const Activity &activity) {
+  llvm::SetVector<int32_t> found;
+  kernel.walk([&](triton::AtomicRMWOp op) {
+    if (!selectsContent(op) || op->hasAttr(kTakesAttr))
+      return;
+    for (BlockArgument base : getBaseArguments(withoutBitcast(op.getPtr())))
+      if (activity.hasShadow(base.getArgNumber())) {
+        op->setAttr(kLaterAttr, UnitAttr::get(op.getContext()));
+        found.insert(base.getArgNumber());
+      }
+  });
+  return found.takeVector();
+}
+
 void PushTangents::runOnOperation() {
   if (failed(checkNeeds(getArgument(), getOperation(),
                         {Need::Kernel, Need::OneBlock})))
@@ -106,8 +124,13 @@ void PushTangents::runOnOperation() {
   Activity activity(primal, varied, stored);
   if (failed(activity.check()))
     return signalPassFailure();
+  SmallVector<int32_t> settled;
+  if (later)
+    settled = markLater(primal, activity);
 
   triton::FuncOp kernel = derive(primal, "tangent");
+  if (!settled.empty())
+    kernel->setAttr(kLaterAttr, DenseI32ArrayAttr::get(&getContext(), settled));
   kernel.setSymName(name);
   Block &body = kernel.getBody().front();
   body.clear();

@@ -8,6 +8,7 @@
 #include "autodiff/Plan/Differentiate.h"
 
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Forward/Passes.h"
 #include "autodiff/Source/Passes.h"
 #include "autodiff/Target/Passes.h"
@@ -39,11 +40,14 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   lift.wanted.assign(tangents.begin(), tangents.end());
   pm.addPass(createLiftAssembly(lift));
   pm.addPass(createCleanup());
+  if (request.settle)
+    pm.addPass(createSettleAtomics());
   PushTangentsOptions push;
   push.allWanted = false;
   push.wanted.assign(tangents.begin(), tangents.end());
   push.unread.assign(request.unread.begin(), request.unread.end());
   push.taken.assign(request.taken.begin(), request.taken.end());
+  push.later = request.later;
   pm.addPass(createPushTangents(push));
   // What a tangent is multiplied by has derivatives where the tangent is zero.
   pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
@@ -84,6 +88,8 @@ std::string mlir::autodiff::printForward(ModuleOp module) {
   llvm::json::Object answer{{"name", kernel.getSymName()},
                             {"ttir", printKernel(kernel)},
                             {"tangents", std::move(tangents)}};
+  if (auto settled = kernel->getAttrOfType<DenseI32ArrayAttr>(kLaterAttr))
+    answer["later"] = llvm::json::Array(settled.asArrayRef());
   if (withRules) {
     StringAttr name = kernel.getSymNameAttr();
     kernel.erase();

@@ -151,26 +151,39 @@ Object PlanPrinter::describe(LaunchOp launch) {
   return description;
 }
 
+/// Whether what an atomic operation does, or leaves, depends on what was there,
+/// other than that it is added to.
+static bool dependsOnContent(Operation *atomic) {
+  auto update = dyn_cast<triton::AtomicRMWOp>(atomic);
+  bool isSumOrExchange =
+      update &&
+      (isBlindSum(update) || update.getAtomicRmwOp() == triton::RMWOp::XCHG);
+  return !atomic->use_empty() || !isSumOrExchange;
+}
+
 Array PlanPrinter::describeArguments() {
+  std::map<unsigned, bool> read;
   primal.walk([&](Operation *op) {
-    auto note = [&](Value pointer, auto &set) {
-      for (BlockArgument base : getBaseArguments(pointer))
+    auto note = [&](auto &set) {
+      for (BlockArgument base : getBaseArguments(op->getOperand(0)))
         set[base.getArgNumber()] = true;
     };
-    if (auto load = dyn_cast<triton::LoadOp>(op))
-      note(load.getPtr(), loaded);
-    else if (auto store = dyn_cast<triton::StoreOp>(op))
-      note(store.getPtr(), stored);
-    else if (auto atomic = dyn_cast<triton::AtomicRMWOp>(op))
-      note(atomic.getPtr(), stored);
-    else if (auto atomic = dyn_cast<triton::AtomicCASOp>(op))
-      note(atomic.getPtr(), stored);
+    if (isa<triton::LoadOp>(op)) {
+      note(loaded);
+      note(read);
+    } else if (isa<triton::StoreOp>(op)) {
+      note(stored);
+    } else if (isa<triton::AtomicRMWOp, triton::AtomicCASOp>(op)) {
+      note(stored);
+      if (dependsOnContent(op))
+        note(read);
+    }
   });
   Array arguments;
   for (BlockArgument argument : primal.getArguments()) {
     unsigned index = argument.getArgNumber();
     arguments.push_back(Object{{"type", spellType(argument.getType())},
-                               {"loaded", loaded[index]},
+                               {"loaded", read[index]},
                                {"stored", stored[index]}});
   }
   return arguments;

@@ -138,6 +138,8 @@ static bool Request::*findFlag(StringRef key) {
       .Case("anyOrder", &Request::anyOrder)
       .Case("explain", &Request::explain)
       .Case("again", &Request::again)
+      .Case("later", &Request::later)
+      .Case("settle", &Request::settle)
       .Default(nullptr);
 }
 

@@ -1,5 +1,4 @@
 //===- Memory.cpp - Loads, stores and atomics -----------------------------===//
-#include "autodiff/Analysis/Apart.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/Ties.h"
@@ -8,6 +7,7 @@
 #include "autodiff/Rules/Adjoint.h"
 #include "autodiff/Rules/RuleMutation.h"
 #include "autodiff/Rules/RuleTable.h"
+#include "autodiff/Rules/SelectingAtomics.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/UserName.h"
@@ -132,54 +132,6 @@ static LogicalResult push(triton::StoreOp op, Tangents &tangents) {
 // Atomics
 //===----------------------------------------------------------------------===//
 
-/// An access through `base` that may change what `select` leaves in memory, in
-/// another way than an atomic operation that leaves either the operand or the
-/// old content there (max, min, exchange). Additions may go to other elements.
-/// Null if there is none.
-static Operation *findOther(triton::AtomicRMWOp select, BlockArgument base) {
-  Operation *found = nullptr;
-  base.getOwner()->walk([&](Operation *op) {
-    if (op->getNumOperands() == 0 || isMemoryEffectFree(op) ||
-        op->getNumRegions() || !isPointer(op->getOperand(0).getType()) ||
-        !mayPointInto(op->getOperand(0), base))
-      return WalkResult::advance();
-    auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-    if (atomic && selectsContent(atomic))
-      return WalkResult::advance();
-    if (atomic && isBlindSum(atomic) &&
-        (areApart(select, atomic) ||
-         mutation::isMade("atomics:sums of what is selected")))
-      return WalkResult::advance();
-    found = op;
-    return WalkResult::interrupt();
-  });
-  return found;
-}
-
-/// The lanes whose value is in memory at the end, bit for bit.
-static Value whereFinal(triton::AtomicRMWOp op, Value pointer, Value value,
-                        Adjoint &adjoint) {
-  OpBuilder &b = adjoint.builder;
-  Location loc = adjoint.loc();
-  Value mask = adjoint.primalOrNull(op.getMask());
-  Value other;
-  if (mask)
-    other = zeroOf(b, loc, value.getType());
-  Value final =
-      triton::LoadOp::create(b, loc, adjoint.primal(pointer), mask, other);
-  Type bits = withElementType(
-      value.getType(),
-      b.getIntegerType(
-          getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth()));
-  auto asBits = [&](Value x) -> Value {
-    return triton::BitcastOp::create(b, loc, bits, x);
-  };
-  Value equal =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, asBits(final),
-                            asBits(adjoint.primal(value)));
-  return mask ? Value(arith::AndIOp::create(b, loc, mask, equal)) : equal;
-}
-
 static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
   Value pointer = withoutBitcast(op.getPtr());
   Value value = withoutBitcast(op.getVal());
@@ -201,17 +153,8 @@ static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
            << " on a differentiated tensor; floating-point add, and max, min "
               "and exchange have one";
   for (BlockArgument base : bases)
-    if (Operation *other = findOther(op, base)) {
-      std::string position = spellPosition(other->getLoc());
-      return op.emitError()
-             << "no derivative rule for " << spellForUser(op)
-             << " on a differentiated tensor that the kernel accesses in "
-                "another way, too"
-             << (position.empty() ? "" : ", at ") << position
-             << ": both may go to one element, and what it holds in the end "
-                "does not tell whose value that is; pass the parts of the "
-                "tensor as arguments of their own, or use two tensors";
-    }
+    if (failed(checkSelects(op, base)))
+      return failure();
   // Only values in the outermost block can be saved.
   if (!isReproducible(value) &&
       !isa<triton::FuncOp>(value.getParentBlock()->getParentOp()))
@@ -220,8 +163,10 @@ static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
         "holds in the end is told by its bits, but this one, of a loop or "
         "branch, may be rounded otherwise when the backward computes it again; "
         "store such values to a tensor, and combine them in another kernel");
-  takeUpstream(op, pointer, value, whereFinal(op, pointer, value, adjoint),
-               /*keep=*/false, adjoint);
+  Value isFinal =
+      createIsFinal(adjoint.builder, adjoint.loc(), adjoint.primal(pointer),
+                    adjoint.primal(value), adjoint.primalOrNull(op.getMask()));
+  takeUpstream(op, pointer, value, isFinal, /*keep=*/false, adjoint);
   return success();
 }
 
@@ -229,6 +174,8 @@ static LogicalResult push(triton::AtomicRMWOp op, Tangents &tangents) {
   FailureOr<Value> pointer = findTangents(op, tangents);
   if (failed(pointer) || !*pointer)
     return pointer;
+  if (op->hasAttr(kLaterAttr))
+    return success(); // a kernel that runs afterwards stores them
   bool takes = op->hasAttr(kTakesAttr);
   if (op.getAtomicRmwOp() != triton::RMWOp::FADD && !takes)
     return op.emitError()

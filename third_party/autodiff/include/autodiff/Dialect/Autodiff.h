@@ -49,6 +49,10 @@ constexpr llvm::StringLiteral kUnlessZeroAttr = "autodiff.unless_zero";
 /// Attribute of an exchange with zero that takes what is in memory. Several
 /// programs may, and it does not matter which of them comes first.
 constexpr llvm::StringLiteral kTakesAttr = "autodiff.takes";
+/// On an atomic maximum, minimum or exchange: another kernel computes the
+/// tangents of what it leaves, when all programs have run. On a kernel with
+/// tangents: the arguments that such operations go to.
+constexpr llvm::StringLiteral kLaterAttr = "autodiff.later";
 /// Number of a memory operation within the user's kernel.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// On a load in the copy that is differentiated: its mask leaves out lanes that

@@ -33,8 +33,26 @@ def PushTangents : Pass<"autodiff-push-tangents", "::mlir::ModuleOp"> {
                "arguments to whose memory nothing has to be stored">,
     ListOption<"taken", "taken", "unsigned",
                "arguments from which exchanges with zero take what is there: "
-               "whichever program does, the result is the same">
+               "whichever program does, the result is the same">,
+    Option<"later", "later", "bool", "false",
+           "leave tangents of what atomic maxima, minima and exchanges leave to "
+           "a kernel that runs afterwards">
   ];
+}
+
+def SettleAtomics : Pass<"autodiff-settle-atomics", "::mlir::ModuleOp"> {
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::triton::TritonDialect"
+  ];
+  let summary = "store again what atomic maxima, minima and exchanges have left";
+  let description = [{
+    Which program's value an atomic maximum, minimum or exchange leaves in
+    memory is known when all have run. Makes of a kernel the one that runs then:
+    it stores each value where memory holds it already, and does nothing else.
+    The tangents of what it stores are those of what the atomic operations have
+    left. It is an error if the kernel has changed what it would load, or if a
+    value may be rounded otherwise when it is computed again.
+  }];
 }
 
 def DropCarries : Pass<"autodiff-drop-carries", "::mlir::triton::FuncOp"> {

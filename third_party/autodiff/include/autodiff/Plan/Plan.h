@@ -49,6 +49,9 @@ struct Request {
   SmallVector<unsigned> unread;
   /// Arguments of that kernel from which one program takes what is there.
   SmallVector<unsigned> taken;
+  /// Tangents of what atomic maxima, minima and exchanges leave are computed by
+  /// a kernel that runs later; it is that kernel that is wanted.
+  bool later = false, settle = false;
   /// The derived kernels are differentiated again.
   bool again = false;
   /// Arguments for which a check failed: their gradients are added atomically.
