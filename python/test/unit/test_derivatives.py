@@ -2,12 +2,9 @@
 
 import gc
 
-import gradients
-import orders
 import pytest
 import torch
 import triton
-from gradients import random_tensor
 from kernels import derivatives as dv
 from torch.autograd import forward_ad
 from torch.autograd import functional as af
@@ -519,78 +516,3 @@ def test_check(device):
                 pair(device, 9),
                 **options,
             )
-
-
-# ---- kernels with loops, sums and products
-
-
-def _attention(device):
-    import flash_attention_v2 as flash
-
-    def stub(kernel, q, k, v):
-        return flash.attention(kernel, q, k, v, True, 0.25, BLOCK_M=32, BLOCK_N=16)
-
-    inputs = [random_tensor(1, 2, 40, 16, device=device, scale=0.5) for _ in range(3)]
-    return flash.attention_kernel, stub, lambda q, k, v: _by_softmax(q, k, v), inputs
-
-
-def _by_softmax(q, k, v):
-    scores = 0.25 * q @ k.transpose(-1, -2)
-    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-    return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
-
-
-def _softmax(device):
-    from kernels import softmax
-
-    inputs = [random_tensor(5, 70, device=device)]
-    return softmax.persistent_softmax_kernel, softmax.persistent, softmax.softmax_reference, inputs
-
-
-def _norm(device):
-    import layer_norm as looped
-
-    inputs = [random_tensor(*shape, device=device) for shape in ((7, 50), (50,), (50,))]
-    return looped.layer_norm_kernel, looped.layer_norm, _norm_reference, inputs
-
-
-def _norm_reference(x, w, b):
-    # PyTorch's own is wrong in reverse over forward.
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * w + b
-
-
-@pytest.mark.parametrize("make", [_attention, _softmax, _norm])
-def test_orders(device, make):
-    """Tangents and second derivatives by the plan of the first ones, and by the other way."""
-    kernel, stub, reference, inputs = make(device)
-    op = autodiff(kernel, stub, order=2)
-    upstream = [torch.randn_like(op(*inputs))]
-    orders.assert_orders_close(op, reference, inputs, upstream, gradients._copy, gradients.floor)
-
-
-@pytest.mark.parametrize("make", [_softmax, _norm])
-def test_both_ways_are_equal(device, make, monkeypatch):
-    from triton.backends.autodiff.launching.higher import WithoutPlan
-    from triton.backends.autodiff.launching.pure import PureLaunch
-
-    kernel, stub, _, inputs = make(device)
-    op, found = autodiff(kernel, stub), []
-    upstream = torch.randn_like(op(*inputs)).requires_grad_()
-    along = [torch.randn_like(x) for x in inputs]
-    planned = PureLaunch.by_plan
-    for is_planned in (True, False):
-        asked = []
-
-        def by_plan(*args, is_planned=is_planned, asked=asked):
-            asked.append(is_planned)
-            if not is_planned:
-                raise WithoutPlan("the other way is tested")
-            return planned(*args)
-
-        monkeypatch.setattr(PureLaunch, "by_plan", by_plan)
-        gs = torch.autograd.grad(op(*inputs), inputs, upstream, create_graph=True)
-        found.append(torch.autograd.grad(gs, (*inputs, upstream), along))
-        assert asked == [is_planned]
-    for a, b in zip(*found, strict=True):
-        close(a, b, 1e-4)

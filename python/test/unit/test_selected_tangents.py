@@ -127,7 +127,10 @@ def test_in_place(device):
         reference, tuple(t.clone() for t in (x, w, most, least)), tuple(tangents)
     )[1]
     with forward_ad.dual_level():
-        dual = [forward_ad.make_dual(t, d.clone()) for t, d in zip((x, w, most, least), tangents)]
+        dual = [
+            forward_ad.make_dual(t, d.clone())
+            for t, d in zip((x, w, most, least), tangents, strict=True)
+        ]
         op_kernel[(6, 2)](*dual, 6, COLUMNS=20, BLOCK=16)
         for d, tangent in zip(dual[2:], wanted, strict=True):
             torch.testing.assert_close(forward_ad.unpack_dual(d).tangent, tangent)

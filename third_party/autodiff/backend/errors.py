@@ -19,6 +19,10 @@ class PickleError(AutodiffError, pickle.PickleError):
     """A kernel cannot be pickled, or a pickle is not for this process; the message says why."""
 
 
+class NoTangents(AutodiffError):
+    """A kernel has gradients, but no tangents; the message names the operation that has none."""
+
+
 class PlanError(AutodiffError):
     """A plan is malformed: the compiler and this runtime disagree about its format."""
 

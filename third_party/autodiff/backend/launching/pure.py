@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ..errors import ArgumentError, AutodiffError
+from ..errors import ArgumentError, DoesNotFit, NoTangents
 from ..programs.dual import Dual, Moving
 from ..storage.memory import (
     ALIGNMENT,
@@ -172,13 +172,7 @@ class PureLaunch:
         moved = {j: cotangents[j] for j in primal.written if j in cotangents}
         if not upstream or not upstream.keys() >= moved.keys():
             raise WithoutPlan("the tangent of an upstream gradient came, and not the gradient")
-        asked = (wanted, tuple(upstream), frozenset(moving), bool(moved), leaves[:count])
-        try:
-            dual = primal.dual(*asked)
-        except AutodiffError as error:
-            # What has no tangent in a backward may have one in the forward, which is differentiated
-            # in reverse then.
-            raise WithoutPlan(f"{error}") from error
+        dual = primal.dual(wanted, tuple(upstream), frozenset(moving), bool(moved), leaves[:count])
         ran = dual.programs(bool(returned))
         if eager_flops.is_counting():
             eager_flops.count_dual(dual, ran, leaves[:count])
@@ -196,16 +190,24 @@ class PureLaunch:
         Raises `WithoutPlan` if that cannot be.
         """
         execution = self.state.to_differentiate(wanted, outputs, self.grid, leaves)
-        kept = execution.duals
-        found = kept.get((arguments, moves))
+        found = execution.duals.get((arguments, moves))
         if found is None:
-            reason = execution.why_not_dual()
-            if reason is not None:
-                raise WithoutPlan(reason)
-            read = frozenset(execution.plan.reread())
+            found = execution.why_not_dual() or self._new_dual(execution, arguments, moves)
+            execution.duals[arguments, moves] = found
+        if isinstance(found, str):
+            raise WithoutPlan(found)
+        return found
+
+    def _new_dual(self, execution, arguments: frozenset[int], moves: bool) -> Dual | str:
+        """Return a plan with tangents; a text that says why not, if there is none."""
+        read = frozenset(execution.plan.reread())
+        try:
             found = Dual(execution, Moving(arguments, moves, read, self.state.rules))
             found.compile()
-            kept[arguments, moves] = found
+        except (NoTangents, DoesNotFit) as error:
+            # What has no tangent in a backward may have one in the forward, which is differentiated
+            # in reverse then. So it is where a kernel with tangents is too large for a processor.
+            return str(error)
         return found
 
     def launch(self, leaves: list):

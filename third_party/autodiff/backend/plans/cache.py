@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import threading
 import traceback
 from dataclasses import replace
@@ -16,7 +17,7 @@ from triton import knobs
 from triton.compiler import CompiledKernel
 from triton.runtime.cache import FileCacheManager, get_cache_manager, get_dump_manager
 
-from ..errors import AutodiffError, PlanError
+from ..errors import AutodiffError, NoTangents, PlanError
 from ..library import native
 from ..support.waiting import work
 from . import recording
@@ -35,6 +36,12 @@ _CACHE_CODE = {
     )
 }
 
+# How the compiler says that an operation has no tangent. Other errors are faults.
+_NO_TANGENTS = re.compile(
+    r"no forward-mode rule|no derivative rule|derivative lost|has a derivative of its own"
+    r"|is differentiated again here"
+    r"|its gradient has nowhere to go|derivatives do not go from program to program"
+)
 _UNREADABLE = (
     "This TTIR was printed by Triton {}. If it is newer than the releases that this package "
     "supports, update the package; if not, the text may be a damaged file of Triton's cache: "
@@ -178,9 +185,15 @@ def plan_for(ttir: str, request: dict, name: str) -> Plan:
 def kernel_with_tangents(ttir: str, request: dict, name: str) -> Pushed:
     """Return a kernel that computes tangents, too, from the cache or the compiler.
 
-    `request` says of which arguments: `tangents` (docs/plan.md).
+    `request` says of which arguments: `tangents` (docs/plan.md). Raises `NoTangents` if what the
+    kernel does has none.
     """
-    return _answered(ttir, json.dumps(request, sort_keys=True), name, "jvp", _pushed)[0]
+    try:
+        return _answered(ttir, json.dumps(request, sort_keys=True), name, "jvp", _pushed)[0]
+    except AutodiffError as error:
+        if type(error) is AutodiffError and _NO_TANGENTS.search(str(error)):
+            raise NoTangents(str(error)) from None
+        raise
 
 
 def _answered(ttir: str, text: str, name: str, kind: str, read_answer):
