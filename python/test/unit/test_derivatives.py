@@ -452,6 +452,39 @@ def test_randomness_under_vmap(device):
         torch.func.vmap(op)(x)
 
 
+@pytest.mark.cpu
+def test_the_first_to_start_a_gpu_may_be_a_stub(monkeypatch):
+    """Its generators are there from then on, and begin at offset 0."""
+
+    class Started:
+        offset = 0
+
+        def get_offset(self):
+            return self.offset
+
+        def set_offset(self, offset):
+            self.offset = offset
+
+    def stub(kernel, x, draws=True):
+        if not torch.cuda.default_generators:
+            monkeypatch.setattr(torch.cuda, "default_generators", (Started(),))
+        offsets.append(torch.cuda.default_generators[0].offset)
+        torch.cuda.default_generators[0].offset += 4 * draws
+        return dv.curved(kernel, x, x)
+
+    op, x = autodiff(dv.curved_kernel, stub), torch.ones(3, 8)
+    for randomness, expected in (("same", [0, 0, 0]), ("different", [0, 4, 8])):
+        offsets = []
+        monkeypatch.setattr(torch.cuda, "default_generators", ())
+        torch.func.vmap(op, randomness=randomness)(x)
+        assert offsets == expected
+    monkeypatch.setattr(torch.cuda, "default_generators", ())
+    torch.func.vmap(lambda x: op(x, False))(x)
+    monkeypatch.setattr(torch.cuda, "default_generators", ())
+    with pytest.raises(RuntimeError, match="randomness"):
+        torch.func.vmap(op)(x)
+
+
 def test_ensembles(device):
     class Layer(torch.nn.Module):
         def __init__(self):

@@ -128,38 +128,42 @@ class _Draws:
 
     def __init__(self, randomness: str):
         self._randomness = randomness
-        self._before = None
+        self._before: list[Tensor] = []
 
     def __enter__(self):
         if self._randomness != "different":
-            self._before = _states()
+            self._before = [generator.get_state() for generator in _generators()]
         return self
 
     def begin(self) -> None:
         """Begin with an example."""
         if self._randomness == "same":
-            torch.set_rng_state(self._before[0])
-            for device, state in enumerate(self._before[1:]):
-                torch.cuda.set_rng_state(state, device)
+            generators = _generators()
+            for generator, state in zip(generators, self._before, strict=False):
+                generator.set_state(state)
+            for generator in generators[len(self._before) :]:
+                generator.set_offset(0)
 
     def __exit__(self, kind, *_):
-        if (
-            kind is None
-            and self._randomness == "error"
-            and any(
-                not torch.equal(now, before)
-                for now, before in zip(_states(), self._before, strict=True)
-            )
-        ):
+        if kind is None and self._randomness == "error" and self._has_drawn():
             raise RuntimeError(
                 "vmap: a stub has drawn random numbers, and randomness is 'error': call vmap with "
                 "randomness='same' or 'different'"
             )
 
+    def _has_drawn(self) -> bool:
+        generators = _generators()
+        known = zip(generators, self._before, strict=False)
+        return any(not torch.equal(own.get_state(), before) for own, before in known) or any(
+            generator.get_offset() for generator in generators[len(self._before) :]
+        )
 
-def _states() -> list:
-    is_started = torch.cuda.is_available() and torch.cuda.is_initialized()
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if is_started else ())]
+
+def _generators() -> list[torch.Generator]:
+    """Return PyTorch's generators. Those of GPUs are there as soon as CUDA is started; they begin
+    at offset 0.
+    """
+    return [torch.default_generator, *torch.cuda.default_generators]
 
 
 # `torch.autograd.grad(is_grads_batched=True)` has a vmap of its own, the older kind.
