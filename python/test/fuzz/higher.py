@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 import torch
-from torch.autograd import forward_ad
 
 from .differences import Check, Verdict, gradients_of
 
@@ -37,21 +36,15 @@ def _directions(check: Check) -> dict[str, torch.Tensor]:
     return {name: _sparse(check, check.inputs.values[name].shape) for name in check.program.wanted}
 
 
-def _pushed(check: Check, along) -> list[torch.Tensor | None]:
-    """Return the tangents of the outputs."""
-    with torch.no_grad(), forward_ad.dual_level():
-        given = [
-            forward_ad.make_dual(value.clone(), along[name]) if name in along else value.clone()
-            for name, value in check.inputs.values.items()
-        ]
-        return [forward_ad.unpack_dual(y).tangent for y in check.op(*given)]
-
-
 def wrong_tangents(check: Check) -> str | None:
     """Say what is wrong with tangents of a launch, None if nothing is."""
+    from triton.backends.autodiff.inspecting.higher_check import fresh, pushed
+
     along = _directions(check)
+    by_place = {n: along[name] for n, name in enumerate(check.inputs.values) if name in along}
+    found = pushed(check.op, fresh(check.inputs.values.values(), ()), by_place)
     left = scale = 0.0
-    for t, u, written in zip(_pushed(check, along), check.upstream, check.written, strict=True):
+    for (_, t), u, written in zip(found, check.upstream, check.written, strict=True):
         if t is not None:
             terms = (t * u)[written]
             left, scale = left + terms.sum().item(), scale + terms.abs().sum().item()
@@ -76,28 +69,20 @@ def _gradients(check: Check, upstream, along, step: float):
 
 def _second(check: Check, upstream, along) -> dict[str, torch.Tensor]:
     """Return the derivative of the gradients along `along`, by autograd."""
+    from triton.backends.autodiff.inspecting import higher_check
+
     leaves = {
         name: value.clone().requires_grad_(name in check.program.wanted)
         for name, value in check.inputs.values.items()
     }
-    pairs = [
-        (y, u.masked_fill(y.detach().isnan(), 0.0))
-        for y, u in zip(check.op(*leaves.values()), upstream, strict=True)
-        if y.requires_grad
+    outputs = check.op(*leaves.values())
+    weights = [
+        u.masked_fill(y.detach().isnan(), 0.0) for y, u in zip(outputs, upstream, strict=True)
     ]
-    wanted = {name: leaves[name] for name in check.program.wanted}
-    zeros = {name: torch.zeros_like(x) for name, x in wanted.items()}
-    if not pairs:
-        return zeros
-    ys, us = zip(*pairs, strict=True)
-    found = torch.autograd.grad(ys, list(wanted.values()), us, create_graph=True, allow_unused=True)
-    known = [(g, along[name]) for name, g in zip(wanted, found, strict=True)
-             if g is not None and g.requires_grad]  # fmt: skip
-    if not known:
-        return zeros
-    gs, vs = zip(*known, strict=True)
-    found = torch.autograd.grad(gs, list(wanted.values()), vs, allow_unused=True)
-    return {n: zeros[n] if f is None else f for n, f in zip(wanted, found, strict=True)}
+    wanted = [leaves[name] for name in along]
+    found = higher_check.along(outputs, weights, wanted, list(along.values()))
+    pairs = zip(along, found, wanted, strict=True)
+    return {name: torch.zeros_like(x) if f is None else f for name, f, x in pairs}
 
 
 def wrong_second(check: Check) -> str | None:

@@ -1,9 +1,11 @@
 """The comparison itself: wrong gradients must not pass."""
 
 import gradients
+import orders
 import pytest
 import torch
 from gradients import assert_gradcheck, assert_gradients_close, random_tensor
+from triton.backends.autodiff import AutodiffError
 
 WRONG = {
     "scaled by 1.001": lambda g: g * 1.001,
@@ -70,3 +72,41 @@ def test_wrong_output_fails():
 
 def test_new_memory_is_poisoned():
     assert torch.empty(10).isnan().all()
+
+
+@pytest.mark.parametrize(
+    "message, passes",
+    [
+        ("no forward-mode rule for 'tl.atomic_max' on a differentiated tensor", True),
+        ("no forward-mode rule for 'tl.exp', which lies between", False),
+        ("the plan is malformed", False),
+    ],
+)
+def test_refused_second_derivatives(device, message, passes):
+    """Some may be refused; whatever else is refused is a failure."""
+
+    def refused(x):
+        if torch.is_grad_enabled() and x.requires_grad:
+            raise AutodiffError(message)
+        return x.exp()
+
+    x = random_tensor(9, device=device)
+    given = (refused, torch.exp, [x], [torch.ones_like(x)], gradients._copy, gradients.floor)
+    if passes:
+        orders.assert_orders_close(*given)
+        return
+    with pytest.raises(AutodiffError, match=message):
+        orders.assert_orders_close(*given)
+
+
+def test_a_reference_that_fails(device):
+    """PyTorch lacks some derivatives; any other error of a reference is one of the test."""
+
+    def broken(x):
+        raise RuntimeError("shapes do not match")
+
+    x = random_tensor(9, device=device)
+    with pytest.raises(RuntimeError, match="shapes"):
+        orders.assert_orders_close(
+            torch.exp, broken, [x], [torch.ones_like(x)], gradients._copy, gradients.floor
+        )

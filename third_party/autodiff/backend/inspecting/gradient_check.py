@@ -20,7 +20,7 @@ import torch
 from ..errors import ArgumentError, GradientCheckError
 from ..storage.memory import shares_memory, snapshot
 from ..support.waiting import work
-from .higher_check import STEP, along, inner, pushed
+from .higher_check import STEP, along, fresh, inner, pushed, tensors_of
 from .reference import Reference, in_double
 
 Tensor = torch.Tensor
@@ -414,8 +414,8 @@ class _Checker:
         (v,) = self._directions(n, 1)
         everything = torch.arange(v.numel(), device="cpu")
         slope = self.loss.slopes(n, everything, v)
-        tangents = pushed(self.op, self._given, {n: self._like(n, v)})
-        got, size = inner(tangents, self._weights)
+        found = pushed(self.op, fresh(self._given, ()), {n: self._like(n, v)})
+        got, size = inner([tangent for _, tangent in found], self._weights)
         allowed = self._rounding(n, slope) + self.report.rtol * size + self.loss.noise(n)
         self._note(f"tangent along {self.names[n]}", slope.smooth, slope.central, got, allowed)
 
@@ -423,8 +423,10 @@ class _Checker:
         """Compare the second derivative along two directions of input `n`."""
         v, w = self._directions(n, 2)
         expected, is_smooth = self.loss.curvature(n, v, w)
-        found = along(self.op, self._given, self._weights, {n: self._like(n, v)})[n]
-        got, size = inner([found], [self._like(n, w)])
+        given = fresh(self._given, {n})
+        outputs = tensors_of(self.op(*given))
+        found = along(outputs, self._weights, [given[n]], [self._like(n, v)])
+        got, size = inner(found, [self._like(n, w)])
         # A second derivative has the error of a first one four times.
         allowed = 4 * self.report.rtol * (size + abs(expected)) + self.loss.bend(n)
         self._note(f"second derivative by {self.names[n]}", is_smooth, expected, got, allowed)
