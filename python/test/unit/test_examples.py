@@ -14,9 +14,11 @@ pytestmark = pytest.mark.every_triton
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize(
-    "name", ["quickstart", "layer_norm", "flash_attention_v2", "device_function", "parallel"]
-)
+RUN = ["quickstart", "layer_norm", "flash_attention_v2", "device_function", "parallel"]
+HIGHER = ["gradient_penalty", "force_field", "mean_flow", "ensemble"]
+
+
+@pytest.mark.parametrize("name", RUN + HIGHER)
 def test_example(name, request):
     if request.config.getoption("--forward-only"):
         pytest.skip("nothing to see in the forward pass")
