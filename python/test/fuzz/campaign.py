@@ -10,7 +10,8 @@ python -m fuzz.campaign --report build/fuzz
 
 One program in ten is looked at, and another one compiled as users' kernels are (LLVM's level 2).
 The others are not looked at, and compiled at level 0: `--look 1` and `--level 2` are for all. One
-in twenty is carried out in other ways than launches, too (`--ways`).
+in twenty is carried out in other ways than launches, too (`--ways`), and one in ten in batches of
+`vmap` (`--batches`).
 Each result is a line of a file in the output folder, which a shard that was cut off goes on with.
 Kinds of programs that are known to fail can be left out with `--without`.
 """
@@ -44,8 +45,9 @@ TURNS = {
     "cuda": ("bfloat16", "float16", "tf32", "bfloat16", "float16", "tf32", "float32", "float64"),
     "cpu": ("bfloat16", None, None, "float16", None, None, "float32", None, None),
 }
-# Of so many programs, one is looked at (`--look`), and one carried out in other ways (`--ways`).
-LOOK, WAYS = 10, 20
+# Of so many programs, one is looked at (`--look`), one is carried out in other ways (`--ways`), and
+# one in batches (`--batches`).
+LOOK, WAYS, BATCHES = 10, 20, 10
 # Of a result, what is kept in the output folder.
 KEPT = ("number", "status", "reason", "types", "schedules", "features", "seconds")
 
@@ -81,6 +83,7 @@ def requests_of(options, numbers) -> list[dict]:
             "without": options.without,
             "look": options.look > 0 and is_one_of(options.look, n),
             "in_ways": options.ways > 0 and is_one_of(options.ways, n + options.ways // 2),
+            "in_batches": options.batches > 0 and is_one_of(options.batches, n + 3),
             "level": level_of(n) if options.level is None else options.level,
         }
         for n in numbers
@@ -188,6 +191,9 @@ def parsed() -> argparse.Namespace:
         default=WAYS,
         metavar="N",
         help="carry one in N out in a graph and as an exported module, too",
+    )
+    parser.add_argument(
+        "--batches", type=int, default=BATCHES, metavar="N", help="run one in N under vmap, too"
     )
     parser.add_argument("--level", type=int, choices=[0, 1, 2], help="LLVM's, on the CPU")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each failure")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from . import higher
+from . import batched, higher
 from .differences import ELEMENTS, FATAL, Check, Verdict
 from .precision import TYPES, Trial
 from .program import Program
@@ -41,6 +41,8 @@ class Subject:
     # Whether to look at how it is derived, and to carry it out in other ways, too.
     look: bool = True
     in_ways: bool = False
+    # Whether to compare a batch of it with a loop.
+    in_batches: bool = False
 
     def in_float64(self, seed: int) -> tuple[Check, Verdict]:
         """Compare with finite differences; for a GPU, the program that has noise stands for it.
@@ -61,6 +63,8 @@ class Subject:
             verdict = check.verdict(self.passing_nan, self.without, self.look)
             if verdict.status == "passed" and factor == 1.0:
                 verdict = higher.judged(check, seed % SECOND == 0) or verdict
+            if self.in_batches and verdict.status == "passed":
+                verdict = batched.judged(check) or verdict
             if self.in_ways and verdict.status == "passed":
                 verdict = carried_out_otherwise(check) or verdict
             return check, verdict

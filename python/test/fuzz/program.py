@@ -293,13 +293,15 @@ class Kernel:
         first = next(iter(inputs))
         for b in self.buffers:
             place = f"dtype={b.type}, device={first}.device"
+            size = sizes.get(b.name)
+            # What is made of an input belongs to the same example of a batch.
             made = {
                 "input": None,
                 "table": f"torch.tensor({b.numbers}, {place})",
-                "output": f"torch.full(({sizes[b.name]},), fill, {place})",
-                "raced": f"torch.full(({sizes[b.name]},), fill, {place})",
-                "copy": f"torch.full(({sizes[b.name]},), fill, device={first}.device).to({b.type})",
-                "sum": f"torch.zeros({sizes[b.name]}, {place})",
+                "output": f"{first}.new_full(({size},), fill, dtype={b.type})",
+                "raced": f"{first}.new_full(({size},), fill, dtype={b.type})",
+                "copy": f"{first}.new_full(({size},), fill).to({b.type})",
+                "sum": f"{first}.new_zeros({size}, dtype={b.type})",
                 "update": f"{b.name}.clone()",
             }[b.role]
             if made is not None:

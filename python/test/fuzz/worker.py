@@ -3,8 +3,9 @@
 Reads requests from standard input, one JSON list a line, and answers each request with a line. A
 request has a `name` and a `point` (the seed of the inputs), names the `seed` of a program or holds
 the `program`, and says what else is to be done: `types` (see `precision.TYPES`), a `device`,
-kinds to do `without`, a `factor` by which to falsify a gradient, whether to `look` and to carry it
-out in other ways (`in_ways`), and LLVM's `level`. The one argument is a folder for the programs.
+kinds to do `without`, a `factor` by which to falsify a gradient, whether to `look`, to carry it out
+in other ways (`in_ways`) and in batches (`in_batches`), and LLVM's `level`. The one argument is a
+folder for the programs.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ def subjects(requests: list[dict], folder: Path):
             frozenset(request.get("without", ())),
             request.get("look", True),
             request.get("in_ways", False),
+            request.get("in_batches", False),
         )
 
 

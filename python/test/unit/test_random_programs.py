@@ -10,7 +10,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from fuzz import campaign, faults, ways
+from fuzz import batched, campaign, faults, ways
 from fuzz.choices import Choices, seeded
 from fuzz.differences import POISON, UNSEEN, Check, gradients_of
 from fuzz.endless import is_endless
@@ -31,6 +31,8 @@ PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "150"))
 TESTS = 10
 # Programs that are carried out in other ways, too.
 WAYS = 8
+# Programs that are run in batches.
+BATCHES = 12
 HALF = ("bfloat16", "float16", "float32")
 
 
@@ -98,6 +100,38 @@ def test_other_ways(worker, first):
         program = generate(seeded(f"ways:{first}:{number}"), "kernel")
         result = _checked(worker, program, without=UNSEEN, look=False, in_ways=True)
         assert result["status"] in ("passed", "refused", "discarded"), result["reason"]
+
+
+@pytest.mark.cpu
+def test_batches(worker, first):
+    """A vmap does what a loop of launches does."""
+    for number in range(BATCHES):
+        program = generate(seeded(f"batches:{first}:{number}"), "kernel")
+        result = _checked(worker, program, without=UNSEEN, look=False, in_batches=True)
+        assert result["status"] in ("passed", "refused", "discarded"), result["reason"]
+
+
+@on_cpu
+@pytest.mark.parametrize("compared", batched.COMPARED, ids=lambda compared: compared.__name__)
+def test_batches_are_compared(device, compared, tmp_path, monkeypatch):
+    """Each way is there for some program. One that mixes up what examples have is seen."""
+    from triton.backends.autodiff.surface import operation
+
+    monkeypatch.setattr(batched, "COMPARED", (compared,))
+    requests = [{"name": f"kernel_{n}", "seed": f"compared:{n}", "point": n} for n in range(9)]
+    for subject in subjects(requests, tmp_path):
+        check = Check(subject.program, subject.kernel, subject.stub, subject.seed)
+        batch = batched.Batch(check)
+        if batch.run is batch.op and any(pair.loop.any() for pair in compared(batch)):
+            break
+    assert not any(pair.difference() for pair in compared(batch))
+    each = operation.for_each_example
+
+    def reversed_examples(function, args, kwargs=None):
+        return [y.flip(0) for y in each(function, args, kwargs)]
+
+    monkeypatch.setattr(operation, "for_each_example", reversed_examples)
+    assert any(pair.difference() for pair in batch.outputs())
 
 
 @on_cpu
