@@ -58,8 +58,9 @@ def converted(k: Kernel, value: Value, shape: Shape) -> Value:
         return k.floating(text, shape, low, high, transposed(k, value))
     if count(own) == count(shape):
         k.feature("reshape")
-        x = settled(k, value).text
-        return k.floating(f"tl.reshape({x}, {list(shape)})", shape, low, high)
+        value = settled(k, value)
+        text = f"tl.reshape({value.text}, {list(shape)})"
+        return k.floating(text, shape, value.low, value.high)
     if len(own) < len(shape):
         axes = [i for i, extent in enumerate(shape) if extent == own[-1]]
         if len(own) == 1 and axes:
@@ -73,7 +74,7 @@ def converted(k: Kernel, value: Value, shape: Shape) -> Value:
             value = lined(k, value)
             lanes = moved_lanes(k, value, {0: 1, 1: 2})
             text = f"tl.broadcast_to({value.text}[None, :, :], {list(shape)})"
-            return k.floating(text, shape, low, high, lanes)
+            return k.floating(text, shape, value.low, value.high, lanes)
     axis = k.choices.below(len(own))
     return converted(k, reduced_over(k, value, axis), shape)
 
