@@ -23,12 +23,12 @@ from watched import Watch, watched
 
 from . import higher
 from .differences import Check, Verdict
+from .points import apart
+from .ways import REORDERED
 
 Tensor = torch.Tensor
 # Examples of a batch, and of a batch of batches, which one program in so many has.
 SIZES, NESTED = (3, 2), 4
-# Of the size of its terms, what another order of a sum changes.
-REORDERED = 1e-12
 # What transforms of torch.func refuse, and a launch does not: they know nothing of what is around,
 # and a table that is written, as of tickets, is made of no input.
 REFUSED = re.compile(
@@ -49,10 +49,9 @@ class Pair(NamedTuple):
 
     def difference(self) -> str | None:
         """Say what differs, None if nothing does."""
-        differs = (self.loop != self.batch) & ~(self.loop.isnan() & self.batch.isnan())
-        if not differs.any() or (self.loop - self.batch).norm().item() <= self.allowed:
+        i = apart(self.loop, self.batch, self.allowed)
+        if i is None:
             return None
-        i = differs.flatten().nonzero()[0].item()
         ours, theirs = self.loop.flatten()[i].item(), self.batch.flatten()[i].item()
         return f"{self.what}[{i}] is {theirs:.17g}, in a loop {ours:.17g}"
 

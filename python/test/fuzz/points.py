@@ -62,6 +62,16 @@ def same(these, those) -> bool:
     )
 
 
+def apart(this: torch.Tensor, that: torch.Tensor, allowed: float) -> int | None:
+    """Return the first place where two tensors differ; None if they are equal, NaN where NaN is, or
+    no further apart than is allowed.
+    """
+    differs = (this != that) & ~(this.isnan() & that.isnan())
+    if not differs.any() or (this - that).norm().item() <= allowed:
+        return None
+    return differs.flatten().nonzero()[0].item()
+
+
 def stored(forward: Forward) -> list[torch.Tensor]:
     """Return where each output is stored to; a result that is no finite number is an error."""
     before, others = forward({}), forward({}, fill=1.0)

@@ -21,7 +21,7 @@ from looking import REFUSALS
 from torch.autograd.graph import saved_tensors_hooks
 
 from .differences import Check, Verdict, gradients_of
-from .points import Tensors
+from .points import Tensors, apart
 from .tiled import FAR
 
 # What a graph, or a module, may refuse; PyTorch's words may be around ours.
@@ -116,11 +116,9 @@ WAYS = {"exported": exported, "copies": saving_copies, "graph": graphed, "halves
 
 
 def _difference(ours: torch.Tensor, theirs: torch.Tensor, reordered: float) -> str | None:
-    differs = (ours != theirs) & ~(ours.isnan() & theirs.isnan())
-    off = (ours - theirs).norm().item()
-    if not differs.any() or off <= reordered * ours.norm().item():
+    i = apart(ours, theirs, reordered * ours.norm().item())
+    if i is None:
         return None
-    i = differs.flatten().nonzero()[0].item()
     return f"[{i}] is {theirs.flatten()[i]:.17g}, by a launch {ours.flatten()[i]:.17g}"
 
 
