@@ -19,8 +19,9 @@ from kernels import normalization as norm
 from kernels import schedules as sch
 from kernels import softmax as sm
 from torch.autograd import forward_ad
-from triton.backends.autodiff import AutodiffError, autodiff
-from triton.backends.autodiff.launching.pure import PureLaunch
+from triton.backends.autodiff import autodiff
+from triton.backends.autodiff.errors import NoTangents
+from triton.backends.autodiff.programs import dual
 
 
 @pytest.fixture(autouse=True)
@@ -333,9 +334,9 @@ def test_why_not_by_the_plan_without_a_tangent(device, monkeypatch):
     """The compiler's reason."""
 
     def refuse(*_):
-        raise AutodiffError("k.py:3: no tangent")
+        raise NoTangents("k.py:3: no tangent")
 
-    monkeypatch.setattr(PureLaunch, "dual", refuse)
+    monkeypatch.setattr(dual, "kernel_with_tangents", refuse)
     op, x, w = _curved(device)
     _slope(op, x, w).sum().backward()
     assert _refused(op.explain()) == "k.py:3: no tangent"
