@@ -204,6 +204,7 @@ def fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
     return (
         tensor.dtype == dtype
         and not tensor.is_neg()
+        and not tensor._is_zerotensor()
         and same_strides(shape, tensor.stride(), strides)
         and tensor.data_ptr() % ALIGNMENT == 0
     )
@@ -240,7 +241,8 @@ def laying_out(shape, strides, dtype, span: Span, device) -> Callable:
         nonlocal known
         if upstream is None:
             return allocate(shape, strides, span, dtype, device, True)
-        form = form_of(upstream) if is_tight else None
+        # A tensor of zeros may have the form of another one, and no memory.
+        form = form_of(upstream) if is_tight and not upstream._is_zerotensor() else None
         if form is not None and form == known:
             return upstream
         laid_out = lay_out(upstream, shape, strides, dtype, span)
