@@ -75,6 +75,25 @@ def _entry(anchor, tensors) -> tuple[Tensor, ...]:
     return node(anchor, *tensors)[1:]
 
 
+class _Held(torch.autograd.Function):
+    """Holds a tensor for `_found_again`."""
+
+    @staticmethod
+    def forward(ctx, tensor):
+        ctx.save_for_backward(tensor)
+        return tensor.new_empty(0)
+
+
+def _found_again(stand_in: Tensor, reference):
+    """Return a function that returns what a reference refers to, with the history of the tensor
+    that stands for it; None if it is gone.
+    """
+    with saved_tensors_hooks(lambda _: reference, lambda known: known()):
+        # In PyTorch 2.11, the node lives as long as its result.
+        held = _Held.apply(stand_in)
+    return lambda: None if reference() is None else held.grad_fn.saved_tensors[0]
+
+
 class History:
     """The autograd nodes of one call, without the tensors that they save, which are `kept`.
 
@@ -94,28 +113,36 @@ class History:
         self_box = self._box
         leaves = flattened(args)
         given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        # The arguments that are wanted, and their versions.
+        self._arguments = [(weakref.ref(leaves[n]), leaves[n]._version) for n in wanted]
+        tensors = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        self._places = [tensors.index(n) for n in wanted]
         with torch.enable_grad(), recording_history(), saved_tensors_hooks(pack, _Slot.get):
             anchor = torch.empty(0, device="cpu", requires_grad=True)
             inputs = _entry(anchor, [leaves[n].detach() for n in wanted])
             first = get_gradient_edge(inputs[0])
-            self._inputs = [first._replace(output_nr=t.output_nr) for t in inputs]
+            self.inputs = [first._replace(output_nr=t.output_nr) for t in inputs]
             for n, tensor in zip(wanted, inputs, strict=True):
                 leaves[n] = tensor
             result = op(*rebuilt(args, iter(leaves)), **kwargs)
             self._note_changed(inputs, wanted, flattened(args))
             # The nodes of tensors that only the stub has used are gone after this.
-            del inputs, tensor, leaves
+            del tensor, leaves
             result = check(result)
             found = flattened((result,))
             # In PyTorch 2.11, an edge keeps a node written in Python alive by the node of a view,
             # which must be recorded, too.
             self._outputs = [_edge(t) for t in found if isinstance(t, Tensor)]
+            nodes = [*self._nodes()]
+            self._let_find(nodes, inputs)
+            del inputs
         results = [t.detach() if isinstance(t, Tensor) else t for t in found]
         (self.results,) = rebuilt((result,), iter(results))
         del result, found
-        self._refuse_others(anchor)
+        self._refuse_others(nodes, anchor)
         returned = [t for t in results if isinstance(t, Tensor)]
-        self.kept = Kept(self._saved(made), given, returned)
+        always = self._places if op.kernel._resolver.options.keeps_inputs else ()
+        self.kept = Kept(self._saved(made), given, returned, always)
         _histories[self.number] = self
 
     @staticmethod
@@ -145,7 +172,7 @@ class History:
 
     def _nodes(self):
         """Yield the nodes that lead from the results to the arguments."""
-        entry = {edge.node for edge in self._inputs}
+        entry = {edge.node for edge in self.inputs}
         stack = [edge.node for edge in self._outputs if edge is not None]
         seen = {*stack, *entry}
         stack = [node for node in dict.fromkeys(stack) if node not in entry]
@@ -157,9 +184,22 @@ class History:
                     seen.add(following)
                     stack.append(following)
 
-    def _refuse_others(self, anchor) -> None:
+    def _let_find(self, nodes, inputs) -> None:
+        """Let launches find arguments that they did not save, for their second derivatives.
+
+        What stood for an argument is gone with the stub.
+        """
+        numbers = {id(tensor): n for n, tensor in enumerate(inputs)}
+        for node in nodes:
+            others = node.left.inputs if getattr(node, "execution", None) is not None else ()
+            for place, (reference, _) in enumerate(others):
+                n = numbers.get(id(reference()))
+                if n is not None:
+                    others[place] = _found_again(inputs[n], self._arguments[n][0]), 0
+
+    def _refuse_others(self, nodes, anchor) -> None:
         """Raise for tensors with a gradient that the stub has used, and that are no arguments."""
-        for node in self._nodes():
+        for node in nodes:
             leaf = getattr(node, "variable", None)
             if leaf is not None and leaf is not anchor:
                 raise AutodiffError(
@@ -229,20 +269,68 @@ class History:
 
     def gradients(self, upstream, given, results, kept) -> tuple[Tensor | None, ...]:
         """Return the gradients of the arguments that are wanted; None if nothing reaches them."""
+        edges, upstream = self.reached_by(upstream)
+        if not edges:
+            return (None,) * len(self.inputs)
+        tensors = self.kept.tensors(given, results, kept)
+        return self.differentiated(edges, self.inputs, upstream, tensors)
+
+    def reached_by(self, upstream) -> tuple[tuple, tuple]:
+        """Return the edges of results that have a history and a gradient, and these gradients."""
         pairs = zip(self._outputs, upstream, strict=True)
         reached = [(edge, g) for edge, g in pairs if edge is not None and g is not None]
-        if not reached:
-            return (None,) * len(self._inputs)
-        edges, upstream = zip(*reached, strict=True)
-        tensors = self.kept.tensors(given, results, kept)
+        return tuple(zip(*reached, strict=True)) if reached else ((), ())
+
+    def differentiated(
+        self, outputs, inputs, upstream, tensors, is_recorded=False
+    ) -> tuple[Tensor | None, ...]:
+        """Return gradients by inputs, which may be edges, through the nodes of this history and
+        what was computed of them. They have saved `tensors`.
+
+        If this is recorded, the gradients can be differentiated.
+        """
         with self._lock:
             before, self._box.tensors = self._box.tensors, tensors
             try:
                 return torch.autograd.grad(
-                    edges, self._inputs, upstream, retain_graph=True, allow_unused=True
+                    outputs,
+                    inputs,
+                    upstream,
+                    retain_graph=True,
+                    create_graph=is_recorded,
+                    allow_unused=True,
                 )
             finally:
                 self._box.tensors = before
+
+    def arguments(self, saved) -> list[Tensor | None]:
+        """Return the arguments that are wanted; None for those that are gone, or have changed.
+
+        `saved` are the arguments that are saved, by number.
+        """
+        found = []
+        for place, (reference, version) in zip(self._places, self._arguments, strict=True):
+            tensor = reference()
+            if tensor is not None and tensor._version != version:
+                tensor = None
+            found.append(saved.get(place, tensor))
+        return found
+
+    def reached_from(self, tensors) -> set[int]:
+        """Return the numbers of the arguments that are wanted on which tensors depend that were
+        computed of the nodes.
+        """
+        entry, numbers = self.inputs[0].node, {e.output_nr: n for n, e in enumerate(self.inputs)}
+        stack, found = [t.grad_fn for t in tensors if t.grad_fn is not None], set()
+        seen = {*stack}
+        while stack:
+            for node, output in stack.pop().next_functions:
+                if node is entry:
+                    found.add(numbers[output])
+                elif node is not None and node not in seen:
+                    seen.add(node)
+                    stack.append(node)
+        return found
 
 
 class Histories:

@@ -43,10 +43,11 @@ class _Layout(NamedTuple):
 class Kept:
     """The tensors that autograd has saved in a call, as views of arguments, results, and others.
 
-    `own` are the others. `used` are the numbers of arguments and of results that are needed.
+    `own` are the others. `used` are the numbers of arguments and of results that are needed; some
+    arguments are `always`.
     """
 
-    def __init__(self, tensors, given, results):
+    def __init__(self, tensors, given, results, always=()):
         # What is known, by its storage.
         self._known: dict = {}
         for kind, known in enumerate((given, results)):
@@ -75,7 +76,7 @@ class Kept:
             taken.add(storage)
             for place, layout in zip(places, layouts, strict=True):
                 self._parts[place] = key, layout
-        kinds = [key for key, _ in self._parts]
+        kinds = [key for key, _ in self._parts] + [(_ARGUMENT, n) for n in always]
         self.used = tuple(
             sorted({n for kind, n in kinds if kind == which}) for which in (_ARGUMENT, _RESULT)
         )
