@@ -331,6 +331,18 @@ def test_checkpoints(device):
         close(a, b)
 
 
+def test_upstream_gradients_without_memory(device):
+    """Where nothing moves, PyTorch's tangents are zeros without memory, and views of these."""
+    x, w = pair(device, 8)
+    y = curved(x, w)
+    zeros = torch._efficientzerotensor((3, 8), dtype=x.dtype, device=device)
+    for upstream in (torch.ones_like(y), zeros[0], zeros[2], torch.ones_like(y)):
+        found = torch.autograd.grad(y, (x, w), upstream, retain_graph=True)
+        expected = torch.autograd.grad(dv.curved_reference(x, w), (x, w), upstream + 0)
+        for a, b in zip(found, expected, strict=True):
+            close(a, b)
+
+
 def test_views_and_expanded_inputs(device):
     base = torch.rand(40, 3, dtype=torch.float64, device=device).add(0.3).requires_grad_()
     w = torch.rand(1, dtype=torch.float64, device=device).add(0.3).requires_grad_()
@@ -372,7 +384,7 @@ def test_functional(device):
 
 def test_func(device):
     x, w = pair(device, 6, grad=False)
-    v = torch.randn_like(x)
+    v, leaf = torch.randn_like(x), w.clone().requires_grad_()
 
     def scalar(f):
         return lambda x, w: f(x, w).sin().sum()
@@ -387,6 +399,7 @@ def test_func(device):
         lambda f: torch.func.jvp(torch.func.grad(scalar(f)), (x, w), (v, v)),
         lambda f: [torch.func.grad(lambda x: torch.func.jvp(f, (x, w), (v, v))[1].sum())(x)],
         lambda f: [torch.func.linearize(f, x, w)[1](v, v)],
+        lambda f: torch.func.jvp(lambda x: f(x, leaf), (x,), (v,)),
     ):
         for a, b in zip(transform(curved), transform(dv.curved_reference), strict=True):
             close(a, b, 1e-8)
@@ -433,9 +446,12 @@ def test_a_bare_kernel_under_vmap(device):
     close(torch.func.vmap(own)(x), dv.curved_reference(x.double(), w.double()), 1e-4)
     with pytest.raises(ArgumentError, match="'y_ptr'.*same tensor for all examples.*new_empty"):
         torch.func.vmap(shared)(x)
-    op = autodiff(dv.curved_kernel, lambda k, row: k[(1,)](row, w, kept, 12, 32) and row)
-    with pytest.raises(ArgumentError, match="'y_ptr'.*same tensor for all examples"):
-        torch.func.vmap(op)(x)
+    for part in (kept, kept.view(12)):
+        op = autodiff(
+            dv.curved_kernel, lambda k, row, part=part: k[(1,)](row, w, part[:], 12, 32) and row
+        )
+        with pytest.raises(ArgumentError, match="'y_ptr'.*same tensor for all examples"):
+            torch.func.vmap(op)(x)
     assert not kept.any()
 
 

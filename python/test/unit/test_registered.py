@@ -190,34 +190,12 @@ def test_inference_mode(device):
         torch.testing.assert_close(registered(x, w), scale_reference(x, w).float())
 
 
-def test_second_derivatives_are_refused(device):
-    x, w = inputs(device)
-    (g,) = torch.autograd.grad(registered(x, w).sum(), x, create_graph=True)
-    with pytest.raises(AutodiffError, match="operation 'scale' cannot be differentiated again"):
-        g.sum().backward()
-
-
 def test_batches(device):
     """Once for each, with a history of its own."""
     x, w = inputs(device)
     xs = torch.stack([x, x * 2]).detach().requires_grad_()
     expect(torch.func.vmap(registered, (0, None))(xs, w), scale_reference(xs, w), (xs, w))
     expect(torch.func.vmap(scaled, (0, None))(xs, w), scale_reference(xs, w), (xs, w))
-
-
-@pytest.mark.parametrize(
-    ("transform", "message"),
-    [
-        (lambda f, x: torch.func.grad(lambda x: f(x).sum())(x), "by torch.func"),
-        (lambda f, x: torch.func.jvp(f, (x,), (x,)), "tangent"),
-    ],
-)
-def test_transforms_are_refused(device, transform, message):
-    x, w = (t.detach() for t in inputs(device))
-    with pytest.raises(AutodiffError, match=message):
-        transform(lambda x: registered(x, w), x)
-    with pytest.raises(AutodiffError, match=message):
-        transform(lambda x: torch.ops.autodiff_test.pair([w, x.sin()], None, True)[0], x)
 
 
 def test_what_no_gradient_reaches(device):

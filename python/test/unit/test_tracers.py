@@ -598,14 +598,12 @@ def test_forward_mode(dynamo, kind, mode, recorder):
     def tangent(x, t):
         return FORWARD_MODES[mode](operation, x, t)
 
-    message = "forward-mode tangent|differentiated (again|by torch.func)|torch.func transform"
-    if (mode, recorder) == ("by two gradients", "compiled"):
-        message += "|double backward"
     try:
         found = RECORDERS[recorder](tangent, x, t)(x, t)
     except (AutodiffError, RuntimeError) as error:
-        assert re.search(message, str(error)), error
-        assert recorder != "eager" or kind == "registered"
+        # PyTorch has no double backward through compiled code either.
+        assert mode == "by two gradients" and recorder != "eager", error
+        assert re.search("differentiated again|double backward", str(error)), error
     else:
         X, T = x.double(), t.double()
         truth = X.exp() * T

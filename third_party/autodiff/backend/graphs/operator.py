@@ -9,6 +9,7 @@ the copies. Inductor leaves out a copy if the original is not used any more.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import threading
@@ -20,13 +21,15 @@ from triton.runtime.jit import MockTensor
 from ..checking.expr import evaluate
 from ..checking.spaces import are_inside, touched
 from ..errors import AutodiffError
-from ..launching.blame import refuse_transforms
-from ..launching.nodes import recording_history
+from ..launching.duals import has_tangents, note_graph
+from ..launching.nodes import each_launch, recording_history
 from ..launching.state import KernelState
+from ..launching.transformed_operators import under_transforms
 from ..library import native
 from ..rules.requests import rules_for
 from ..rules.user_rules import generation
 from ..storage.memory import extent
+from . import derivatives
 from .arguments import assembled, identity, paths
 from .facts import StandIn, Unforeseen, hints, memory_of, trial
 from .gradient import (
@@ -113,6 +116,8 @@ class LaunchOperator:
         self._parameters = described[: len(described) - len(further)]
         self._options = {k: v for k, v in further if not k.startswith("chosen ")}
         self._chosen = {k.removeprefix("chosen "): v for k, v in further if k.startswith("chosen ")}
+        # The types of the tensors.
+        self.dtypes = [value for kind, value in self._parameters if kind == "tensor"]
         self.state = self._state()
         self._inlined: dict = {}
         self._inside: set = set()
@@ -150,10 +155,9 @@ class LaunchOperator:
 
     def _state(self) -> KernelState:
         """Return the state of the kernel for some numbers."""
-        dtypes = (value for kind, value in self._parameters if kind == "tensor")
         resolver = self.kernel._resolver
         numbers = map(itertools.repeat, (_SOME_INT, 0.5))
-        values = self.values(map(MockTensor, dtypes), *numbers)
+        values = self.values(map(MockTensor, self.dtypes), *numbers)
         arguments = dict(zip(resolver.names, values, strict=True)) | self._chosen
         launch = resolver.resolve((), {**arguments, **self._options}, (1, 1, 1))
         return KernelState.of(launch.kernel, launch.function, resolver.options)
@@ -200,6 +204,14 @@ class LaunchOperator:
         self.gradient = define("_gradient", schema, self._gradient, _empty_gradients, unsafe)
         from torch._subclasses.functional_tensor import FunctionalTensorMode
 
+        of_derivatives = (
+            functools.partial(f, self) for f in (derivatives.evaluate, derivatives.rooms)
+        )
+        self.derivative = define(
+            "_derivative", derivatives.schema(_ARGUMENTS), *of_derivatives, unsafe
+        )
+        differentiable = functools.partial(derivatives.differentiable, self)
+        under_transforms(library, self.name, self.operator, differentiable)
         self._count()
         torch.library.register_torch_dispatch(
             full, FunctionalTensorMode, self._functionalized, lib=library
@@ -265,6 +277,14 @@ class LaunchOperator:
     def _launch_on(self, tensors, ints, floats, grids) -> None:
         self._stay_inside(tensors, ints, floats, grids)
         self.kernel.run(**self._given(tensors, ints, floats), grid=self._grid(grids))
+
+    def resolved(self, tensors, ints, floats, grids):
+        """Return the launch of the operator with tensors that have memory."""
+        self._stay_inside(tensors, ints, floats, grids)
+        found: list = []
+        given, grid = self._given(tensors, ints, floats), self._grid(grids)
+        each_launch(self.kernel._resolver, found.append, (), given, grid)
+        return found[0]
 
     def _grid(self, grids):
         if len(grids) == 3:
@@ -444,10 +464,9 @@ class LaunchOperator:
 
     def _recorded(self, tensors, ints, floats, grids) -> list[Tensor]:
         """Launch the operator with autograd history, if gradients are wanted."""
-        names = self.kernel._resolver.names
-        owners = [names[path[0]] for path in self._paths]
-        of = f"kernel {self.kernel._resolver.function.__name__!r}"
-        refuse_transforms(of, list(zip(owners, tensors, strict=False)))
+        if has_tangents(tensors):
+            note_graph()
+            return derivatives.differentiable(self, tensors, ints, floats, grids)
         wanted = tuple(n for n, t in enumerate(tensors) if t.requires_grad)
         if not (torch.is_grad_enabled() and self.with_history(wanted)):
             with torch._C._AutoDispatchBelowAutograd():

@@ -7,10 +7,11 @@ import threading
 import torch
 from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch._functorch.vmap import unwrap_batched, wrap_batched
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from ..errors import ArgumentError
+from .tracers import is_traced
 
 Tensor = torch.Tensor
 _functorch = torch._C._functorch
@@ -32,14 +33,19 @@ def is_batching(values) -> bool:
 def for_each_example(function, args, kwargs=None):
     """Call a function for each example of the innermost vmap, and return the batch of its results.
 
-    The function sees each example as `x.select(dim, n)`.
+    The function sees each example as `x.select(dim, n)`. If there is no batch among its arguments,
+    and examples draw no numbers of their own, it is called once, for all.
     """
     interpreter = retrieve_current_functorch_interpreter()
     level, size = interpreter.level(), interpreter.batch_size()
     leaves, structure = tree_flatten((args, kwargs or {}))
     held, dims = unwrap_batched(tuple(leaves), level)
+    is_one = interpreter.randomness() != "different" and all(dim is None for dim in dims)
+    if is_one:
+        size = 1
     results = []
-    with interpreter.lower(), _Draws(interpreter.randomness()) as draws, _Made(held, dims):
+    draws = _Draws(interpreter.randomness())
+    with interpreter.lower(), draws, _Made(held, dims, draws):
         for n in range(size):
             draws.begin()
             example = [
@@ -47,6 +53,8 @@ def for_each_example(function, args, kwargs=None):
             ]
             own_args, own_kwargs = tree_unflatten(example, structure)
             results.append(function(*own_args, **own_kwargs))
+        if is_one:
+            return results[0]
         found = [tree_flatten(result) for result in results]
         stacked = [
             torch.stack(parts) if isinstance(parts[0], Tensor) else parts[0]
@@ -60,23 +68,24 @@ def for_each_example(function, args, kwargs=None):
 class _Made(TorchDispatchMode):
     """Notes the memory that examples make, or have of a batch: they may write to no other."""
 
-    def __init__(self, held, dims):
-        super().__init__()
-        self._around = None
-        self._known = set()
-        for x, dim in zip(held, dims, strict=True):
-            if dim is not None:
-                self._note(_plain(x))
+    supports_higher_order_operators = True
 
-    def _note(self, tensor: Tensor) -> None:
-        if torch._C._has_storage(tensor):
-            self._known.add(tensor.untyped_storage().data_ptr())
+    def __init__(self, held, dims, draws):
+        super().__init__()
+        self._around, self._draws = None, draws
+        pairs = zip(held, dims, strict=True)
+        self._known = _storages([behind(x) for x, dim in pairs if dim is not None])
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, Tensor):
-                self._note(tensor)
+        self._draws.note(function)
+        # What an operator launches inside writes to memory of its own.
+        _of_thread.made, before = None, _of_thread.made
+        try:
+            result = function(*args, **(kwargs or {}))
+        finally:
+            _of_thread.made = before
+        # A view of what all share is shared, too.
+        self._known |= _storages(result) - _storages((args, kwargs))
         return result
 
     def __enter__(self):
@@ -88,7 +97,13 @@ class _Made(TorchDispatchMode):
         return super().__exit__(*error)
 
     def knows(self, tensor: Tensor) -> bool:
-        return tensor.untyped_storage().data_ptr() in self._known
+        return _storages(tensor) <= self._known
+
+
+def _storages(values) -> set[int]:
+    """Return the storages of tensors, as numbers."""
+    tensors = (t for t in tree_leaves(values) if isinstance(t, Tensor))
+    return {t.untyped_storage()._cdata for t in tensors if torch._C._has_storage(t)}
 
 
 class _OfThread(threading.local):
@@ -116,8 +131,8 @@ def refuse_shared(name: str, names, written, leaves) -> None:
             )
 
 
-def _plain(tensor: Tensor) -> Tensor:
-    """Return what is behind all wrappers of transforms."""
+def behind(tensor: Tensor) -> Tensor:
+    """Return the tensor that is behind all wrappers of transforms: of a batch, the whole."""
     while _functorch.is_functorch_wrapped_tensor(tensor):
         tensor = _functorch.get_unwrapped(tensor)
     return tensor
@@ -129,20 +144,35 @@ class _Draws:
     def __init__(self, randomness: str):
         self._randomness = randomness
         self._before: list[Tensor] = []
+        # No generator moves while a graph is made.
+        self._is_traced = is_traced()
 
     def __enter__(self):
         if self._randomness != "different":
             self._before = [generator.get_state() for generator in _generators()]
         return self
 
+    def note(self, function) -> None:
+        """Note an operator that is called for an example."""
+        if not self._is_traced or self._randomness == "different":
+            return
+        # Other operators than PyTorch's own say by the tag that they might draw.
+        is_own = getattr(function, "namespace", None) == "aten"
+        if is_own and torch.Tag.nondeterministic_seeded in function.tags:
+            raise RuntimeError(
+                "vmap: a stub draws random numbers in a graph, where each example has its own: "
+                "call vmap with randomness='different'"
+            )
+
     def begin(self) -> None:
         """Begin with an example."""
         if self._randomness == "same":
-            generators = _generators()
-            for generator, state in zip(generators, self._before, strict=False):
-                generator.set_state(state)
-            for generator in generators[len(self._before) :]:
-                generator.set_offset(0)
+            with _disable_current_modes():
+                generators = _generators()
+                for generator, state in zip(generators, self._before, strict=False):
+                    generator.set_state(state)
+                for generator in generators[len(self._before) :]:
+                    generator.set_offset(0)
 
     def __exit__(self, kind, *_):
         if kind is None and self._randomness == "error" and self._has_drawn():
@@ -152,11 +182,12 @@ class _Draws:
             )
 
     def _has_drawn(self) -> bool:
-        generators = _generators()
-        known = zip(generators, self._before, strict=False)
-        return any(not torch.equal(own.get_state(), before) for own, before in known) or any(
-            generator.get_offset() for generator in generators[len(self._before) :]
-        )
+        with _disable_current_modes():
+            generators = _generators()
+            known = zip(generators, self._before, strict=False)
+            return any(not torch.equal(own.get_state(), before) for own, before in known) or any(
+                generator.get_offset() for generator in generators[len(self._before) :]
+            )
 
 
 def _generators() -> list[torch.Generator]:
@@ -191,6 +222,12 @@ def for_each_gradient(function, gradients) -> tuple:
         None if parts[0] is None else torch._add_batch_dim(torch.stack(parts), 0, level)
         for parts in zip(*results, strict=True)
     )
+
+
+def for_each_upstream(function, upstream) -> tuple:
+    """Call the backward of a node for each of a batch of gradients, of a vmap of either kind."""
+    loop = for_each_example if is_batching(upstream) else for_each_gradient
+    return loop(function, upstream)
 
 
 def _has_level(batch: Tensor, level: int) -> bool:

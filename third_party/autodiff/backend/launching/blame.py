@@ -7,7 +7,6 @@ import difflib
 import inspect
 
 import torch
-from torch.autograd import forward_ad
 from triton.compiler.errors import CompilationError
 from triton.runtime.driver import driver
 
@@ -18,7 +17,6 @@ from ..plans.cache import is_of_cache, unusable
 from ..storage.tensors import are_plain, fault_of, lacks_address
 from ..support.places import named
 from .options import KEYWORDS, REQUESTED
-from .tracers import is_differentiated_by_func
 
 Tensor = torch.Tensor
 _REFUSED = "failed to specialize argument of type"
@@ -114,56 +112,6 @@ def _recursed(error) -> bool:
 def named_values(function, args, kwargs):
     """Return pairs of parameters' names and what they are given."""
     return (*zip(function.arg_names, args, strict=False), *kwargs.items())
-
-
-_NO_TANGENTS = (
-    "has a forward-mode tangent (of torch.func.jvp, jacfwd, hessian or linearize, or of "
-    "forward_ad), which would be lost in a graph, and in a registered operator under torch.func: "
-    "call the operation itself there, outside of graphs. Where the tangent is not wanted, detach() "
-    "the argument"
-)
-_NO_FUNC = (
-    "is differentiated by torch.func (grad, vjp, jacrev, …), which cannot see into a graph, nor "
-    "into a registered operator: call the operation itself, outside of graphs"
-)
-
-
-def refuse_tangents(whose: str, given) -> None:
-    """Raise `ArgumentError` for an argument of `whose` with a tangent of forward mode.
-
-    `given` are pairs of their names and values.
-    """
-    for name, value in given:
-        if has_tangent(value):
-            raise ArgumentError(f"argument {name!r} of {whose} {_NO_TANGENTS}")
-
-
-def has_tangent(value) -> bool:
-    """Whether a tensor in an argument has a tangent of forward mode."""
-    return any(forward_ad.unpack_dual(t).tangent is not None for t in _tensors_of(value))
-
-
-def refuse_transforms(whose: str, given) -> None:
-    """Raise `ArgumentError` for an argument that a transform would differentiate, which does not
-    know of our gradients.
-    """
-    if forward_ad._current_level >= 0:
-        refuse_tangents(whose, given)
-    if torch.is_grad_enabled() and is_differentiated_by_func():
-        for name, value in given:
-            if any(tensor.requires_grad for tensor in _tensors_of(value)):
-                raise ArgumentError(f"argument {name!r} of {whose} {_NO_FUNC}")
-
-
-def _tensors_of(value):
-    """Yield the tensors in an argument, in a list, or in a tensor descriptor."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _tensors_of(part)
-    elif isinstance(base := getattr(value, "base", None), Tensor):
-        yield base
 
 
 def is_batch(gradient) -> bool:

@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 
 from ..storage.memory import ALIGNMENT, Span, same_strides, storage_span
 from . import nodes
-from .blame import has_tangent
+from .duals import LEVEL, is_active, tangent_of
 from .pure import laid_out_tangent
 from .specialize import CompiledLaunch
 
@@ -38,16 +38,6 @@ class _Attach(torch.autograd.Function):
 
 def _wants(value) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
-
-
-def is_active() -> bool:
-    """Whether tensors may have tangents."""
-    return forward_ad._current_level >= 0
-
-
-def has_tangents(values) -> bool:
-    """Whether a tensor among the arguments of a launch has a tangent."""
-    return is_active() and has_tangent(values)
 
 
 def start(launch, state):
@@ -103,7 +93,7 @@ def _with_its_base(view: Tensor, given: Tensor | None, around: Span) -> Tensor |
             return given
     base = view._base
     with forward_ad._set_fwd_grad_enabled(True):
-        tangent = None if base is None else forward_ad.unpack_dual(base).tangent
+        tangent = None if base is None else tangent_of(base)
     if tangent is None:
         return None
     own = laid_out_tangent(tangent, base, storage_span(base), False, "tangent of a base")
@@ -117,7 +107,7 @@ def give_tangent(tensor: Tensor, tangent: Tensor, before: Tensor | None = None) 
         before.copy_(tangent)
         return
     # PyTorch asks a function for tangents if an input has one.
-    probe = forward_ad.make_dual(torch.zeros(()), torch.zeros(()))
+    probe = forward_ad.make_dual(torch.zeros(()), torch.zeros(()), level=LEVEL)
     _Attach.apply(tensor, [tangent], probe)
 
 
@@ -133,7 +123,7 @@ def given_tangents(state, leaves) -> dict[int, Tensor]:
     found = {}
     for i in state.spec.pointers:
         if isinstance(leaves[i], Tensor) and leaves[i].is_floating_point():
-            tangent = forward_ad.unpack_dual(leaves[i]).tangent
+            tangent = tangent_of(leaves[i])
             if tangent is not None:
                 found[i] = tangent
     return found

@@ -25,7 +25,7 @@ def is_wrapped(value) -> bool:
     return isinstance(value, (tuple, list)) and any(map(is_wrapped, value))
 
 
-def _example(tensor: Tensor) -> Tensor:
+def example(tensor: Tensor) -> Tensor:
     """Return the memory behind a wrapped tensor: of a batch, that of the first example."""
     batched = []
     while _is_wrapped(tensor):
@@ -50,13 +50,13 @@ class _Examples:
             return type(value)(map(self.of, value))
         if not isinstance(value, Tensor):
             return value
-        example = _example(value)
-        self._wrapped[id(example)] = example, value
-        return example
+        found = example(value)
+        self._wrapped[id(found)] = found, value
+        return found
 
-    def wrapped(self, example):
+    def wrapped(self, tensor):
         """Return what an example is of; itself, if it is none."""
-        return self._wrapped.get(id(example), (None, example))[1]
+        return self._wrapped.get(id(tensor), (None, tensor))[1]
 
 
 def launch(resolver, args, kwargs, grid, keep) -> object:
@@ -73,16 +73,22 @@ def launch(resolver, args, kwargs, grid, keep) -> object:
     return result
 
 
-def _run(state, resolved, examples: _Examples) -> None:
-    leaves = state.spec.flatten(resolved.values)
-    pure = PureLaunch(nodes.start, state, resolved.grid, leaves)
+def refuse_around(pure: PureLaunch, leaves) -> None:
+    """Raise for a tensor around which a launch may read or write, with a derivative there."""
+    state = pure.state
     for i in pure.floats:
-        if state.accesses.around(i, leaves, resolved.grid) is not None:
+        if state.accesses.around(i, leaves, pure.grid) is not None:
             raise ArgumentError(
                 f"argument {state.spec.names[i]!r} of kernel {state.spec.name!r} is a part of a "
                 "tensor, and the kernel may touch what is around it, of which torch.func knows "
                 "nothing: pass the whole tensor"
             )
+
+
+def _run(state, resolved, examples: _Examples) -> None:
+    leaves = state.spec.flatten(resolved.values)
+    pure = PureLaunch(nodes.start, state, resolved.grid, leaves)
+    refuse_around(pure, leaves)
     tensors = {i: examples.wrapped(leaves[i]) for i in pure.slots}
     for j in pure.written:
         # What the results depend on is not what is written below.

@@ -18,14 +18,9 @@ from ..storage.overwritten import checked_saved_tensors
 from ..storage.overwritten import note as note_writes
 from ..storage.tensors import PLAIN, TENSORS
 from . import compiled_autograd, eager_flops, plain_launches
-from .batches import (
-    for_each_example,
-    for_each_gradient,
-    is_batching,
-    is_looping,
-    refuse_shared,
-)
+from .batches import for_each_upstream, is_looping, refuse_shared
 from .blame import blame, is_batch, refuse_null
+from .duals import is_active
 from .execution import saves_by_hooks
 from .grafts import Graft, graft
 from .once import refuse_second
@@ -43,15 +38,14 @@ _NONE = (None, None, None)
 def _backward(ctx, *upstream):
     execution = ctx.execution
     if any(map(is_batch, upstream)):
-        loop = for_each_example if is_batching(upstream) else for_each_gradient
-        return loop(functools.partial(_backward, ctx), upstream)
+        return for_each_upstream(functools.partial(_backward, ctx), upstream)
     saved = checked_saved_tensors(ctx)
     clones = ()
     if execution.cloned:
         clones = saved[-len(execution.cloned) :]
         saved = saved[: -len(clones)]
     nothing = (None,) * len(clones)
-    if not torch.is_grad_enabled() and forward_ad._current_level < 0:
+    if not torch.is_grad_enabled() and not is_active():
         return (None, *execution.run_backward(ctx, saved, upstream), *nothing)
     with torch.no_grad(), forward_ad._set_fwd_grad_enabled(False):
         gradients = execution.run_backward(ctx, saved, upstream)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import torch
 
-# Why the gradient of an operator in a graph is not differentiated again.
+# Why a gradient is not differentiated again.
 IN_GRAPHS = (
-    "a launch in a graph, or by a registered operator, has first derivatives only; a call of the "
-    "operation itself, outside of graphs, has all"
+    "autograd's gradient in a graph, of tensors without memory, or of DTensors has no derivative. "
+    "Outside of these it has, and in a graph torch.func (grad, jvp, hessian, …) takes those of "
+    "every order"
 )
 
 

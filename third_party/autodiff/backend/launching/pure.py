@@ -61,6 +61,8 @@ class PureLaunch:
         self.strides = {i: leaves[i].stride() for i in self.slots}
         # Those whose memory is aligned, which Triton compiles for.
         self.aligned = frozenset(i for i in self.slots if _is_aligned(leaves[i]))
+        # The arguments whose tangents it takes.
+        self.tangents: tuple[int, ...] = ()
         # Of each argument that is a tangent, the argument that it is laid out like.
         self.like: dict[int, int] = {}
         # Of each argument, the directions (bits) that its content is a derivative along.
@@ -86,7 +88,8 @@ class PureLaunch:
             leaves = [*self.leaves, *(None for _ in state.spec.tangents)]
             found = PureLaunch(self.start, state, self.grid, leaves)
             first = len(self.leaves)
-            tangents = dict(enumerate(state.spec.tangents, first))
+            found.tangents = state.spec.tangents
+            tangents = dict(enumerate(found.tangents, first))
             found.like = {**self.like, **tangents}
             found.slots = (*self.slots, *tangents)
             found.written = tuple(filter(state.is_stored, found.slots))
@@ -125,6 +128,7 @@ class PureLaunch:
         """
         strides = self.strides[argument]
         is_there = same_strides(tensor.shape, tensor.stride(), strides) and not tensor.is_neg()
+        is_there = is_there and not tensor._is_zerotensor()
         return not is_there or (argument in self.aligned and not _is_aligned(tensor))
 
     def _copy(self, argument: int, leaves) -> Tensor:
@@ -153,6 +157,51 @@ class PureLaunch:
             self.state.spec.names[argument],
         )
 
+    def evaluate(self, returned, wanted, tensors, cotangents: dict[int, Tensor]) -> list[Tensor]:
+        """Return contents of written arguments, then gradients by those that are `wanted`: P, for
+        `tensors` in the slots.
+        """
+        given = dict(zip(self.slots, tensors, strict=True))
+        with torch.set_grad_enabled(bool(wanted)):
+            leaves = self.memory({i: t for i, t in given.items() if t is not None})
+        if not wanted:
+            with torch.no_grad():
+                self.launch(leaves)
+            if self.primal is not None:
+                self.primal.state.higher.note_tangents(self.given, self.state, None)
+            return [leaves[j] for j in returned]
+        try:
+            return self.by_plan(leaves, returned, wanted, cotangents)
+        except WithoutPlan as other:
+            reason = str(other)
+            self.state.refuse_settling(reason)
+        before = {}
+        with torch.enable_grad():
+            for i in wanted:
+                is_written = i in self.written
+                before[i] = (leaves[i].clone() if is_written else leaves[i]).requires_grad_()
+                if is_written:
+                    # It keeps its strides.
+                    leaves[i].copy_(before[i])
+                    assert leaves[i].requires_grad, "PyTorch records nothing here"
+            execution = self.launch(leaves)
+            if self.primal is not None:
+                again = Again(tuple(wanted), self.given, self.state, (), reason, execution)
+                self.primal.state.higher.note_second(again)
+            pairs = [(leaves[j], u) for j, u in cotangents.items()]
+            pairs = [(y, u.to(y.dtype)) for y, u in pairs if y.requires_grad]
+            gradients = [None] * len(before)
+            if pairs:
+                gradients = torch.autograd.grad(
+                    [y for y, _ in pairs],
+                    list(before.values()),
+                    [u for _, u in pairs],
+                    allow_unused=True,
+                )
+        pairs = zip(gradients, before.values(), strict=True)
+        gradients = [torch.zeros_like(x) if g is None else g for g, x in pairs]
+        return [*(leaves[j].detach() for j in returned), *gradients]
+
     def by_plan(self, leaves, returned, wanted, cotangents: dict[int, Tensor]) -> list:
         """Return tangents of outputs, and of gradients of what this computes tangents of, from its
         plan with tangents.
@@ -164,9 +213,8 @@ class PureLaunch:
             raise WithoutPlan("it is a first derivative")
         if not set(wanted) <= set(primal.slots):
             raise WithoutPlan("a gradient by a tangent is wanted, too")
-        tangents = self.state.spec.tangents
         count = len(primal.leaves)
-        moving = dict(zip(tangents, leaves[count:], strict=True))
+        moving = dict(zip(self.tangents, leaves[count:], strict=True))
         upstream = {j: cotangents.get(self.place(j)) for j in primal.written}
         upstream = {j: u for j, u in upstream.items() if u is not None}
         moved = {j: cotangents[j] for j in primal.written if j in cotangents}
@@ -270,46 +318,8 @@ class Values(torch.autograd.Function):
         if known is not None:
             return tuple(known)
         count = len(launch.slots)
-        given = dict(zip(launch.slots, tensors[:count], strict=True))
-        with torch.set_grad_enabled(bool(wanted)):
-            leaves = launch.memory({i: t for i, t in given.items() if t is not None})
-        if not wanted:
-            with torch.no_grad():
-                launch.launch(leaves)
-            if launch.primal is not None:
-                launch.primal.state.higher.note_tangents(launch.given, launch.state, None)
-            return tuple(leaves[j] for j in returned)
         cotangents = dict(zip(upstream, tensors[count:], strict=True))
-        try:
-            return tuple(launch.by_plan(leaves, returned, wanted, cotangents))
-        except WithoutPlan as other:
-            reason = str(other)
-            launch.state.refuse_settling(reason)
-        before = {}
-        with torch.enable_grad():
-            for i in wanted:
-                is_written = i in launch.written
-                before[i] = (leaves[i].clone() if is_written else leaves[i]).requires_grad_()
-                if is_written:
-                    # It keeps its strides.
-                    leaves[i].copy_(before[i])
-            execution = launch.launch(leaves)
-            if launch.primal is not None:
-                again = Again(tuple(wanted), launch.given, launch.state, (), reason, execution)
-                launch.primal.state.higher.note_second(again)
-            pairs = [(leaves[j], u) for j, u in zip(upstream, tensors[count:], strict=True)]
-            pairs = [(y, u.to(y.dtype)) for y, u in pairs if y.requires_grad]
-            gradients = [None] * len(before)
-            if pairs:
-                gradients = torch.autograd.grad(
-                    [y for y, _ in pairs],
-                    list(before.values()),
-                    [u for _, u in pairs],
-                    allow_unused=True,
-                )
-        pairs = zip(gradients, before.values(), strict=True)
-        gradients = [torch.zeros_like(x) if g is None else g for g, x in pairs]
-        return (*(leaves[j].detach() for j in returned), *gradients)
+        return tuple(launch.evaluate(returned, wanted, tensors[:count], cotangents))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -396,7 +406,7 @@ def _tangent(ctx, along: dict[int, Any], of_upstream: dict[int, Any], values, wa
         return [*(None for _ in values), *gradients]
     derived = launch.with_tangents(frozenset(along))
     cotangents |= {derived.place(j): u for j, u in given.items()}
-    tangents = (along.get(i) for i in derived.state.spec.tangents)
+    tangents = (along.get(i) for i in derived.tangents)
     returned = [derived.place(j) for j in values]
     found = [place for place in returned if place is not None]
     results = iter(_applied(derived, found, wanted, (*held, *tangents), cotangents))

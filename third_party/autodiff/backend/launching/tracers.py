@@ -30,7 +30,6 @@ _frames = torch._C._dynamo.eval_frame
 _reader = _frames.get_eval_frame_callback
 _transforms = torch._C._functorch.get_interpreter_stack
 _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
-_GRAD = torch._C._functorch.TransformType.Grad
 
 
 # PyTorch's message if such a launch breaks a graph that has to be whole.
@@ -96,11 +95,6 @@ def is_quiet() -> bool:
 def is_traced() -> bool:
     """Whether a tracer is active that records operators."""
     return _recorder() is not None
-
-
-def is_differentiated_by_func() -> bool:
-    """Whether a transform of `torch.func` is active that takes gradients."""
-    return any(transform.key() == _GRAD for transform in _transforms() or ())
 
 
 def is_recorded(name: str) -> bool:

@@ -21,11 +21,11 @@ from ..errors import AutodiffError, KernelTypeError
 from ..graphs.operator_flops import register_formulas
 from ..kernels.stubs import innermost
 from ..launching import plain_launches
-from ..launching.blame import refuse_transforms
+from ..launching.batches import behind
 from ..launching.compiled_autograd import each_layout, room
-from ..launching.forward_mode import has_tangents
-from ..launching.func_transforms import is_wrapped
+from ..launching.duals import has_tangents
 from ..launching.tracers import is_traced, outside_of_dynamo
+from ..launching.transformed_operators import under_transforms
 from ..storage.tensors import flattened, tensors_in
 from ..support.ambient import autocast, autocast_of, undrawn
 from ..support.places import named
@@ -161,6 +161,8 @@ class _Operator:
         self._backward = define("_backward", _BACKWARD, self._gradients, self._no_gradients, ())
         for key in ("AutogradCPU", "AutogradCUDA", "AutogradMeta"):
             library.impl(short, outside_of_dynamo(self._recorded), key)
+        plainly = outside_of_dynamo(self._plainly)
+        under_transforms(library, short, self.forward._opoverload, plainly)
         packets = [getattr(torch.ops, space)]
         packets = [getattr(packets[0], short + of) for of in ("", "_forward", "_backward")]
         register_formulas(self._op, self._histories, *packets)
@@ -171,9 +173,8 @@ class _Operator:
     def _recorded(self, *args, **kwargs):
         """Run the operator with autograd, if a gradient is wanted."""
         leaves = flattened(args)
-        if not is_traced() and not any(map(is_wrapped, leaves)) and has_tangents(leaves):
-            return self._op(*args, **kwargs)
-        refuse_transforms(self.described, list(zip(self._names, args, strict=False)))
+        if has_tangents(leaves):
+            return self._plainly(*args, **kwargs)
         wanted = [n for n, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
         if not wanted or not torch.is_grad_enabled():
             cast = autocast_of(tensors_in(leaves))
@@ -186,6 +187,13 @@ class _Operator:
         call = Call(self, args, kwargs, leaves, wanted)
         results = self._node.apply(call, *(leaves[n] for n in wanted))
         return call.restored(results)
+
+    def _plainly(self, *args, **kwargs):
+        """Call the operation itself, whose launches have derivatives of every order."""
+        before = self._versions(args, kwargs)
+        result = self._op(*args, **kwargs)
+        self._refuse_changed(before, args, kwargs)
+        return self._checked(result, args, kwargs)
 
     @property
     def described(self) -> str:
@@ -233,16 +241,17 @@ class _Operator:
         self._refuse_changed(before, args, kwargs)
         return self._checked(result, args, kwargs)
 
-    def _versions(self, args, kwargs) -> list[tuple[Tensor, int]]:
-        """Return the arguments with their versions, for `_refuse_changed`."""
+    def _versions(self, args, kwargs) -> list[tuple[Tensor, Tensor, int]]:
+        """Return the arguments with their memory and its version, for `_refuse_changed`."""
         plain_launches.watch()
         # Tensors of inference_mode have no version.
-        return [(t, t._version) for t in tensors_in((args, kwargs)) if not t.is_inference()]
+        found = ((t, behind(t)) for t in tensors_in((args, kwargs)))
+        return [(t, own, own._version) for t, own in found if not own.is_inference()]
 
     def _refuse_changed(self, before, args, kwargs) -> None:
         """Raise if an argument has another version than before."""
-        for tensor, version in before:
-            if tensor._version != version:
+        for tensor, memory, version in before:
+            if memory._version != version:
                 raise AutodiffError(
                     f"stub {named(self._stub)} changes {self._which(tensor, args, kwargs)}, which "
                     "an operator must leave as it is: write to a copy, or to an empty_like, and "
@@ -336,7 +345,7 @@ def _own(shape, strides, dtype, device, gradient, taken: set) -> Tensor:
 
 
 def _storage(tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    return behind(tensor).untyped_storage()._cdata
 
 
 def _schema(stub) -> str:

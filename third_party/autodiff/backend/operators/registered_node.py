@@ -8,12 +8,16 @@ from typing import NamedTuple
 import torch
 from torch._guards import detect_fake_mode
 
-from ..errors import AutodiffError
-from ..launching.blame import is_batch, refuse_batch
-from ..launching.compiled_autograd import layouts_of
+from ..errors import ArgumentError, AutodiffError
+from ..launching.batches import for_each_upstream
+from ..launching.blame import is_batch
+from ..launching.compiled_autograd import each_layout, layouts_of, room
+from ..launching.duals import has_tangents
 from ..launching.once import IN_GRAPHS, refuse_second
+from ..launching.second_order import WAY_OUT, Lost
 from ..launching.tracers import is_traced, outside_of_dynamo
 from ..storage.tensors import flattened, rebuilt, tensors_in
+from .again import differentiable_again
 
 Tensor = torch.Tensor
 # What a trace replaces is of other types.
@@ -127,14 +131,43 @@ def _backward(ctx, *upstream):
     given = [gradient for gradient in upstream if gradient is not None]
     if not given:
         return (None,) * len(ctx.needs_input_grad)
-    name = ctx.operator.described
     if any(map(is_batch, given)):
-        refuse_batch(f"a result of {name}")
-    if not torch.is_grad_enabled():
+        return for_each_upstream(functools.partial(_backward, ctx), upstream)
+    is_pushed = has_tangents(given)
+    if not torch.is_grad_enabled() and not is_pushed:
         return (None, *_gradients(ctx, *upstream))
+    reason = IN_GRAPHS
+    if ctx.number and ctx.shards is None:
+        try:
+            return (None, *_again(ctx, upstream))
+        except Lost as lost:
+            reason = f"{lost}; {WAY_OUT}"
+    name = ctx.operator.described
+    if is_pushed:
+        raise ArgumentError(
+            f"the upstream gradient of a result of {name} has a tangent of forward mode, which "
+            f"would be lost: {reason}"
+        )
     with torch.no_grad():
         found = _gradients(ctx, *upstream)
-    return (None, *refuse_second(AutodiffError, name, IN_GRAPHS, ctx, upstream, (), found))
+    return (None, *refuse_second(AutodiffError, name, reason, ctx, upstream, (), found))
+
+
+def _again(ctx, upstream) -> list[Tensor]:
+    """Return the gradients so that they can be differentiated.
+
+    Raises `Lost` if that is impossible.
+    """
+    saved, (first, second) = ctx.saved_tensors, ctx.counts
+    given, results, kept = saved[:first], saved[first:][:second], saved[first + second :]
+    history = ctx.history
+    arguments = history.arguments(dict(zip(history.kept.used[0], given, strict=True)))
+    with torch.no_grad():
+        tensors = history.kept.tensors(given, results, kept)
+    found = differentiable_again(history, upstream, arguments, tensors)
+    layouts = each_layout(*ctx.layouts)
+    pairs = zip(found, layouts, strict=True)
+    return [room(*layout).zero_() if g is None else g for g, layout in pairs]
 
 
 def _recorded_backward(ctx, *upstream):

@@ -20,6 +20,7 @@ from ..kernels.wrappers import Differentiable, is_kernel
 from ..launching import forward_mode, func_transforms, nodes, stub_results
 from ..launching.batches import is_looping
 from ..launching.blame import blame, refuse_null
+from ..launching.duals import has_tangents
 from ..launching.eager_flops import is_counting
 from ..launching.known import Known
 from ..launching.options import DEFAULT
@@ -134,8 +135,6 @@ class DifferentiableKernel(Differentiable):
             # A function is not asked twice.
             grid = extents or grid
         if is_recorded(name):
-            if forward_mode.has_tangents((*args, *kwargs.values())):
-                return recorder_of_tangents()(self._resolver, args, kwargs, grid)
             return put_into_graph(self, grid, *args, **kwargs)
         if DifferentiableKernel.observer is not None:
             return DifferentiableKernel.observer(self, args, kwargs, grid)
@@ -182,7 +181,7 @@ class DifferentiableKernel(Differentiable):
         if not resolver.passes_on:
             return self._call_what_wraps(args, kwargs, grid)
         # What is more than to launch: tangents, or to look what is written.
-        pushes = forward_mode.has_tangents(given) or is_looping()
+        pushes = has_tangents(given) or is_looping()
         # An autotuner launches the kernel before we do.
         if not is_ordinary and (resolver.wrapped or not wants):
             refuse_null(resolver.function, args, kwargs)
@@ -262,7 +261,7 @@ class DifferentiableKernel(Differentiable):
 
     def _launch_of_wrapper(self, launch) -> bool:
         """Run a launch that a wrapper makes; returns whether it has gradients."""
-        pushes = forward_mode.has_tangents(launch.values) or is_looping()
+        pushes = has_tangents(launch.values) or is_looping()
         wants = nodes.look_over(launch.function.__name__, launch.values).wants
         if wants or pushes or is_counting():
             self._plan_and_launch(launch)
@@ -460,13 +459,6 @@ class WarmupKernel:
         """Launch the forward kernel outside of autograd."""
         with torch.no_grad():
             return self._kernel.run(*args, grid=grid, warmup=warmup, **kwargs)
-
-
-def recorder_of_tangents():
-    """Return the function that records launches with tangents: few programs trace these."""
-    from ..graphs.tangents import record
-
-    return record
 
 
 def exporting():

@@ -111,7 +111,9 @@ class Op(Outermost):
         plain_launches.watch()
         with nodes.recording_history(), stub_results.Watch(self.stub) as watch:
             result = stub_results.call(self.stub, self.kernel, args, kwargs)
-        if torch.is_grad_enabled() and not any(w.is_reachable for w in watch.witnesses):
+        # Under torch.func, a tensor does not tell what it depends on outside of a transform.
+        is_seen = torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active()
+        if is_seen and not any(w.is_reachable for w in watch.witnesses):
             name, launches = self.kernel._resolver.function.__name__, self.kernel._launches
             by_address = any(makes_pointers(kernel) for kernel, *_ in launches)
             launched = "by address" if by_address else bool(launches)
