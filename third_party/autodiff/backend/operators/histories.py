@@ -112,10 +112,10 @@ class History:
 
         self_box = self._box
         leaves = flattened(args)
-        given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        tensors = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        given = [leaves[n] for n in tensors]
         # The arguments that are wanted, and their versions.
         self._arguments = [(weakref.ref(leaves[n]), leaves[n]._version) for n in wanted]
-        tensors = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self._places = [tensors.index(n) for n in wanted]
         with torch.enable_grad(), recording_history(), saved_tensors_hooks(pack, _Slot.get):
             anchor = torch.empty(0, device="cpu", requires_grad=True)

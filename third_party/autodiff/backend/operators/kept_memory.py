@@ -76,7 +76,9 @@ class Kept:
             taken.add(storage)
             for place, layout in zip(places, layouts, strict=True):
                 self._parts[place] = key, layout
-        kinds = [key for key, _ in self._parts] + [(_ARGUMENT, n) for n in always]
+        kinds = [key for key, _ in self._parts]
+        if always:
+            kinds += [(_ARGUMENT, n) for n in always]
         self.used = tuple(
             sorted({n for kind, n in kinds if kind == which}) for which in (_ARGUMENT, _RESULT)
         )
