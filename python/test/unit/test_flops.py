@@ -339,8 +339,9 @@ def test_transforms(device):
     _, pushed = torch.func.linearize(product, a)
     with FlopCounterMode(display=False) as counter:
         pushed(a)
-    counts = {str(name): n for name, n in counter.get_flop_counts()["Global"].items()}
-    assert counts == {"triton_autodiff.launch_with_tangents": 2 * PRODUCT}
+    counts = counter.get_flop_counts()["Global"]
+    assert [str(name).endswith("_derivative") for name in counts] == [True]
+    assert counter.get_total_flops() == 3 * PRODUCT
     with FlopCounterMode(display=False) as counter:
         torch.func.vmap(product)(a.expand(3, 64, 96))
     assert by_kernel(counter) == {"": 3}

@@ -43,7 +43,7 @@ from .gradient import (
 )
 from .kept import Held, Runs, faked, gradients, keep
 from .kernels import InlinedForward, InlinedLaunch, refuse_long
-from .operator_flops import count
+from .operator_flops import count, count_again
 from .stores import refuse_around, stay_inside
 
 Tensor = torch.Tensor
@@ -241,6 +241,10 @@ class LaunchOperator:
             *numbers, wanted, _, _ = others
             forward = 0 if kept else count(self, (tensors, *numbers), {})
             return forward + count(self, (tensors, *numbers), {}, wanted)
+
+        @formula(self.derivative)
+        def count_derivative(*args, out_val=None):
+            return count_again(self, functools.partial(derivatives.evaluate, self), args)
 
     def preview(self, args, kwargs, note) -> None:
         """Preview a launch without running it; `note` is told of it."""

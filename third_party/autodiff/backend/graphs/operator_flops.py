@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
-from torch.utils.flop_counter import register_flop_formula
+from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 from ..errors import AutodiffError
 from ..launching.flops import of_backward, of_launch
@@ -45,6 +45,17 @@ def count(op, args, kwargs, wanted=None) -> int:
         elif execution is not None:
             found += of_backward(execution.backward, given)
     return found
+
+
+def count_again(op, function, args) -> int:
+    """Return the operations of a function of an operator that launches kernels on copies: it runs
+    again.
+    """
+    if any(isinstance(leaf, FakeTensor) for leaf in tree_leaves(args)):
+        raise _without_memory(op)
+    with FlopCounterMode(display=False) as counter:
+        function(*args)
+    return counter.get_total_flops()
 
 
 def _without_memory(op) -> AutodiffError:
