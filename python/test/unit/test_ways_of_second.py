@@ -1,13 +1,16 @@
 """Second derivatives of kernels with loops, by the plan of the first ones and by the other way."""
 
+import itertools
+
 import gradients
 import orders
 import pytest
 import torch
 import triton
+import triton.language as tl
 from gradients import random_tensor
 from kernels import derivatives as dv
-from triton.backends.autodiff import AutodiffError, autodiff
+from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff.errors import DoesNotFit, NoTangents
 from triton.backends.autodiff.launching.higher import WithoutPlan
 from triton.backends.autodiff.launching.pure import PureLaunch
@@ -114,3 +117,46 @@ def test_only_what_has_no_tangent_goes_the_other_way(device, block, kind, monkey
         return
     torch.testing.assert_close(torch.autograd.grad(g.sum(), x)[0], x.exp())
     assert reasons == ["it cannot be"]
+
+
+@triton.jit
+def five_kernel(a, b, c, d, e, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    product = tl.load(a + i, mask) * tl.load(b + i, mask) * tl.load(c + i, mask)
+    tl.store(y + i, product * tl.exp(tl.load(d + i, mask) * tl.load(e + i, mask)), mask)
+
+
+def test_few_kernels_for_many_sets(device):
+    """Some sets of moving inputs have a kernel of their own, others take a wider one."""
+    kernel = differentiable(five_kernel)
+
+    def op(*inputs):
+        y = torch.empty_like(inputs[0])
+        kernel[(2,)](*inputs, y, 20, BLOCK=16)
+        return y
+
+    def reference(a, b, c, d, e):
+        return a * b * c * (d * e).exp()
+
+    inputs = [random_tensor(20, device=device, dtype=torch.float64).detach() for _ in range(5)]
+    tangents = [torch.randn_like(x) for x in inputs]
+    for size in range(1, 6):
+        for moving in itertools.combinations(range(5), size):
+            found = []
+            for f in (op, reference):
+
+                def part(*moved, f=f, moving=moving):
+                    given = list(inputs)
+                    for n, x in zip(moving, moved, strict=True):
+                        given[n] = x
+                    return f(*given)
+
+                at, along = ([t[n] for n in moving] for t in (inputs, tangents))
+                jvp = torch.func.jvp(part, (*at,), (*along,))
+                squared = torch.func.grad(lambda *x: part(*x).square().sum())
+                found.append((jvp, torch.func.jvp(squared, (*at,), (*along,))))
+            torch.testing.assert_close(*found)
+    given = (*inputs, op(*inputs), 20)
+    ((state, *_),) = kernel._plans(given, {"BLOCK": 16, "grid": (2,)})
+    assert len(state._with_tangents) < 14

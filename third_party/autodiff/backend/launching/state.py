@@ -6,6 +6,7 @@ for each set of options that the kernel is used with.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from ..checking import bounds
 from ..checking.accesses import Accesses
 from ..checking.facts import FactExtractor, Facts
 from ..compiling.executable_plan import ExecutablePlan
-from ..errors import AutodiffError, PlanError
+from ..errors import AutodiffError, NoTangents, PlanError
 from ..faults.short_products import warn_of_miscomputed
 from ..plans import determinism
 from ..plans.cache import Pushed, plan_for
@@ -36,6 +37,8 @@ from .with_tangents import WithTangents, pushed
 
 _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
+# How many sets of arguments with tangents have a kernel of their own.
+_SETS = 8
 
 
 class ChosenPlan(NamedTuple):
@@ -160,20 +163,29 @@ class KernelState:
         return self.plain.arguments[argument].stored or argument in self.spec.settled
 
     def with_tangents(self, arguments: frozenset[int]) -> KernelState:
-        """Return the state of the kernel that computes tangents, too, from those of arguments."""
+        """Return the state of the kernel that computes tangents, too, from those of arguments.
+
+        After some sets, it is that of one for all that came: it gets zeros for what does not move.
+        """
         if self.spec.settling is not None:
             raise AutodiffError(
                 f"kernel {self.spec.name!r}: of what atomic maxima, minima and exchanges leave, "
                 "there are tangents and second derivatives, but no tangents of tangents"
             )
-        state = self._with_tangents.get(arguments)
-        if state is None:
-            with self.lock:
-                spec = WithTangents(self.spec, arguments, self._rules, self.options.launch)
-                state = KernelState(spec, self.options, self.atomics)
-                state.outputs = state.plain.outputs
-                self._with_tangents[arguments] = state
-        return state
+        found = self._with_tangents.get(arguments)
+        if found is not None:
+            return found
+        if len(self._with_tangents) >= _SETS:
+            every = arguments.union(*self._with_tangents)
+            if every != arguments:
+                # Another argument may have no tangent in this kernel.
+                with contextlib.suppress(NoTangents):
+                    return self.with_tangents(every)
+        with self.lock:
+            spec = WithTangents(self.spec, arguments, self._rules, self.options.launch)
+            state = KernelState(spec, self.options, self.atomics)
+            state.outputs = state.plain.outputs
+            return self._with_tangents.setdefault(arguments, state)
 
     def refuse_settling(self, why: str) -> None:
         """Raise if a gradient of tangents is wanted that are not the kernel's alone."""

@@ -14,6 +14,7 @@
 #include "autodiff/Analysis/Ties.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/SelectingAtomics.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/UserName.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -37,7 +38,8 @@ static LogicalResult check(triton::AtomicRMWOp op) {
   for (BlockArgument base : getBaseArguments(withoutBitcast(op.getPtr())))
     if (failed(checkSelects(op, base)))
       return failure();
-  if (!isReproducible(withoutBitcast(op.getVal())))
+  if (!isReproducible(withoutBitcast(op.getVal())) &&
+      !mutation::isMade("atomics:values that are rounded otherwise"))
     return op.emitError()
            << "no forward-mode rule for " << spellForUser(op)
            << " of this value: which one memory holds in the end is told by "
@@ -70,6 +72,8 @@ checkUnchanged(triton::FuncOp kernel,
     if (llvm::none_of(getBaseArguments(load.getPtr()), [&](BlockArgument base) {
           return written.contains(base);
         }))
+      return WalkResult::advance();
+    if (mutation::isMade("atomics:loads of what has changed"))
       return WalkResult::advance();
     load.emitError(
         "no forward-mode rule for an atomic maximum, minimum or exchange in a "

@@ -5,6 +5,7 @@
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tangents.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -12,7 +13,7 @@ using namespace mlir::autodiff;
 /// `derivative`, which has none itself unless its author says that it is exact.
 static Value onceUnlessExact(OpBuilder &b, CustomVjpOp op, Value derivative) {
   bool isUsers = op.getCall().has_value();
-  return isUsers && !op.getExact()
+  return isUsers && !op.getExact() && !mutation::isMade("rules:all exact")
              ? OnceOp::create(b, op.getLoc(), derivative).getResult()
              : derivative;
 }
@@ -67,7 +68,8 @@ static void pushThrough(CustomVjpOp op, Tangents &tangents) {
   for (auto [value, result] :
        llvm::zip_equal(op.getValues(), op.getResults())) {
     cloned.push_back({value, tangents.primal(value)});
-    tangents.primals.map(value, tangents.primal(result));
+    if (!mutation::isMade("rules:values that do not move"))
+      tangents.primals.map(value, tangents.primal(result));
   }
   for (auto [argument, input] :
        llvm::zip_equal(block.getArguments(), op.getInputs()))

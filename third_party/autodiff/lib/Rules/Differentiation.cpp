@@ -3,6 +3,7 @@
 
 #include "autodiff/Builders/FirstOrderStop.h"
 #include "autodiff/Builders/Tile.h"
+#include "autodiff/Support/Mutation.h"
 #include "mlir/IR/Matchers.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
 
@@ -84,7 +85,8 @@ void mlir::autodiff::keepMarkers(Operation *root) {
   root->walk([](Operation *op) {
     OpBuilder b(op);
     auto custom = dyn_cast<CustomVjpOp>(op);
-    if (isa<StopGradientOp>(op) && op->hasAttr(kFirstOrderAttr))
+    if (isa<StopGradientOp>(op) && op->hasAttr(kFirstOrderAttr) &&
+        !mutation::isMade("markers:stops of first derivatives"))
       op->replaceAllUsesWith(op->getOperands());
     else if (custom && custom.getCall())
       for (auto [result, value] :

@@ -5,7 +5,7 @@
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/Tile.h"
-#include "autodiff/Rules/RuleMutation.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/Position.h"
 #include "autodiff/Support/UserName.h"
 
@@ -65,5 +65,9 @@ Value mlir::autodiff::createIsFinal(OpBuilder &b, Location loc, Value pointer,
   };
   Value equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                       asBits(final), asBits(value));
-  return mask ? Value(arith::AndIOp::create(b, loc, mask, equal)) : equal;
+  if (!mask)
+    return equal;
+  return mutation::isMade("atomics:every value is the final one")
+             ? mask
+             : Value(arith::AndIOp::create(b, loc, mask, equal));
 }

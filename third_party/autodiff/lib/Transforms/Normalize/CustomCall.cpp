@@ -3,6 +3,7 @@
 
 #include "autodiff/Assembly/Lift.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Support/Mutation.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -173,13 +174,15 @@ LogicalResult CustomCall::link(unsigned number, bool forward, bool again) {
       block.addArgument(Adjoint::typeFor(value.getType()), call.getLoc());
     return block;
   };
+  again = again && !mutation::isMade("rules:a pullback that reads the body");
   if (again)
     addReaders(*back, gradients);
   if (failed(moveInto(addBlock(custom.getPullback(), values), *back, gradients,
                       again)))
     return failure();
   if (forward && !tangents.empty()) {
-    addReaders(*forth, tangents);
+    if (!mutation::isMade("rules:what is read of values does not move"))
+      addReaders(*forth, tangents);
     if (failed(moveInto(addBlock(custom.getPushforward(), inputs), *forth,
                         tangents, /*once=*/false)))
       return failure();

@@ -6,6 +6,7 @@
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Builders/KernelName.h"
 #include "autodiff/Rules/Adjoint.h"
+#include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
 namespace mlir::autodiff {
@@ -103,5 +104,7 @@ void Reverse::transform() {
   // The copy is removed once its accesses are lowered.
   if (primal != getPrimal(getOperation()))
     primal.setPrivate();
-  again ? keepMarkers(getOperation()) : dropMarkers(getOperation());
+  again && !mutation::isMade("markers:dropped at the first derivative")
+      ? keepMarkers(getOperation())
+      : dropMarkers(getOperation());
 }
