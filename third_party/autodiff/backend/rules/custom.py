@@ -8,7 +8,8 @@ be differentiated, this time with the derivative (see docs/mechanisms.md).
 from __future__ import annotations
 
 import itertools
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, overload
 
 import torch
 import triton
@@ -43,11 +44,25 @@ class CustomFunction(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the function, in a kernel."""
 
-    def defvjp(self, rule: Rule, *, exact: bool = False) -> Rule:
-        """Set the rule for gradients, before the first launch; returns it unchanged."""
+    @overload
+    def defvjp(self, rule: Rule, *, exact: bool = False) -> Rule: ...
 
-    def defjvp(self, rule: Rule, *, exact: bool = False) -> Rule:
-        """Set the rule for tangents, before the first launch; returns it unchanged."""
+    @overload
+    def defvjp(self, rule: None = None, *, exact: bool = False) -> Callable[[Rule], Rule]: ...
+
+    def defvjp(self, rule=None, *, exact=False):
+        """Set the rule for gradients, before the first launch; returns it unchanged. Without a
+        rule, this is a decorator.
+        """
+
+    @overload
+    def defjvp(self, rule: Rule, *, exact: bool = False) -> Rule: ...
+
+    @overload
+    def defjvp(self, rule: None = None, *, exact: bool = False) -> Callable[[Rule], Rule]: ...
+
+    def defjvp(self, rule=None, *, exact=False):
+        """Set the rule for tangents; see `defvjp`."""
 
 
 def _mark(x, name: str, semantic):
@@ -196,6 +211,8 @@ def _with_rules(maker: str, function) -> Any:
     said: dict[str, bool] = {}
 
     def set_rule(key, rule, exact):
+        if rule is None:
+            return lambda given: set_rule(key, given, exact)
         if not is_jit(rule):
             kind = type(rule).__name__
             raise TypeError(f"def{key[1:]} takes a function decorated with @triton.jit, got {kind}")
@@ -204,11 +221,11 @@ def _with_rules(maker: str, function) -> Any:
         scope["_exact"] = tl.constexpr(all(said.values()))
         return rule
 
-    def defvjp(rule, *, exact=False):
+    def defvjp(rule=None, *, exact=False):
         """Set the rule for gradients, before the first launch; returns it unchanged."""
         return set_rule("_vjp", rule, exact)
 
-    def defjvp(rule, *, exact=False):
+    def defjvp(rule=None, *, exact=False):
         """Set the rule for tangents, before the first launch; returns it unchanged."""
         return set_rule("_jvp", rule, exact)
 
