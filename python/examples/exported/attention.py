@@ -1307,6 +1307,7 @@ def _fits(tensor: torch.Tensor, shape, strides, dtype) -> bool:
     return (
         tensor.dtype == dtype
         and not tensor.is_neg()
+        and not tensor._is_zerotensor()
         and _same_strides(shape, tensor.stride(), strides)
         and tensor.data_ptr() % _ALIGNMENT == 0
     )

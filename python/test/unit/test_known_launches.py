@@ -829,6 +829,9 @@ class Modes:
     @staticmethod
     def tangents(call):
         with torch.autograd.forward_ad.dual_level():
+            # Without a tangent, there is nothing to see.
+            assert call.is_known()
+            call.x = torch.autograd.forward_ad.make_dual(call.x, torch.ones_like(call.x))
             return call.is_known()
 
     @staticmethod

@@ -301,6 +301,107 @@ def test_one_rule_that_is_not_exact(device, how):
         SECOND[how](elementwise(function), random_tensor(20, device=device, dtype=F64))
 
 
+@triton.jit
+def straight_vjp(dy, x, y):
+    return dy
+
+
+def _straight(how):
+    """Rounding, whose body has the derivative zero, and a rule that is no derivative."""
+    if how.startswith("vjp"):
+        function = custom_vjp(rounded, straight_vjp, exact=how == "vjp, exact, and jvp")
+        if how != "vjp":
+            function.defjvp(straight_jvp)
+        return function
+    return custom_jvp(rounded, straight_jvp)
+
+
+def times(function):
+    f: tl.constexpr = function
+
+    @differentiable
+    @triton.jit
+    def kernel(x, w, y, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(y + i, f(tl.load(x + i)) * tl.load(w + i))
+
+    def op(x, w):
+        y = torch.empty_like(x)
+        kernel[(1,)](x, w, y, BLOCK=16)
+        return y
+
+    return op
+
+
+MIXED = {
+    "dx dx": lambda op, x, w: _second(op, x, w, x, x),
+    "dx dw": lambda op, x, w: _second(op, x, w, x, w),
+    "dw dx": lambda op, x, w: _second(op, x, w, w, x),
+    "forward over reverse": lambda op, x, w: torch.func.jvp(
+        torch.func.grad(lambda x, w: op(x, w).sum(), (0, 1)), (x, w), (x, w)
+    ),
+    "forward over forward": lambda op, x, w: torch.func.jvp(
+        lambda x: torch.func.jvp(op, (x, w), (x, w))[1], (x,), (x,)
+    ),
+    "reverse over forward": lambda op, x, w: torch.func.grad(
+        lambda x: torch.func.jvp(op, (x, w), (w, x))[1].sum()
+    )(x),
+}
+
+
+def _second(op, x, w, first, second):
+    places = [t is first for t in (x, w)], [t is second for t in (x, w)]
+    x, w = (t.detach().clone().requires_grad_() for t in (x, w))
+    by = [next(t for t, is_it in zip((x, w), place, strict=True) if is_it) for place in places]
+    (g,) = torch.autograd.grad(op(x, w).sum(), by[0], create_graph=True)
+    return torch.autograd.grad(g.sum(), by[1])
+
+
+@pytest.mark.parametrize("how", MIXED)
+@pytest.mark.parametrize("rules", ["vjp", "jvp", "vjp and jvp", "vjp, exact, and jvp"])
+def test_bodies_whose_derivative_is_zero(device, rules, how):
+    """What a rule adds to zero is missing at second order, and nobody sees that it is."""
+    x, w = (random_tensor(16, device=device, dtype=F64).detach() for _ in range(2))
+    with pytest.raises(AutodiffError, match="exact=True"):
+        MIXED[how](times(_straight(rules)), x, w)
+
+
+@triton.jit
+def by_rounding(x, w):
+    return x * w
+
+
+ROUNDED: tl.constexpr = custom_jvp(rounded, straight_jvp)
+
+
+@triton.jit
+def by_rounding_jvp(tx, tw, x, w, y):
+    return tx * ROUNDED(w) + ROUNDED(x) * tw
+
+
+def test_exact_rules_that_call_others(device):
+    """The rule of the rule is not exact."""
+    f: tl.constexpr = custom_jvp(by_rounding, by_rounding_jvp, exact=True)
+
+    @differentiable
+    @triton.jit
+    def kernel(x, w, y, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        v = tl.load(x + i)
+        tl.store(y + i, f(v, tl.load(w + i)) * v)
+
+    def op(x, w):
+        y = torch.empty_like(x)
+        kernel[(1,)](x, w, y, BLOCK=16)
+        return y
+
+    x, w = (random_tensor(16, device=device, dtype=F64).detach() for _ in range(2))
+    for how, second in MIXED.items():
+        if how != "dx dx":  # which does not depend on what is rounded
+            with pytest.raises(AutodiffError, match="exact=True"):
+                second(op, x, w)
+
+
 def test_where_nothing_moves_nothing_is_missing(device):
     """Second derivatives by other arguments go past a rule that is not exact."""
     f: tl.constexpr = custom_vjp(softplus, softplus_vjp)
@@ -398,8 +499,9 @@ def test_registered(device, way):
     if way == "vjp":
         with pytest.raises(AutodiffError, match="exact=True"):
             torch.func.jvp(op, detached, tangents)
-    with pytest.raises(AutodiffError, match="exact=True"):
-        SECOND["reverse over reverse"](lambda x: op(x, w), x)
+    for second in MIXED.values():
+        with pytest.raises(AutodiffError, match="exact=True"):
+            second(op, *detached)
     register(rule, asm=text, exact=True)
     torch.testing.assert_close(
         torch.func.jvp(op, detached, tangents)[1], torch.func.jvp(reference, detached, tangents)[1]

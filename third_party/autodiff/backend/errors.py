@@ -23,6 +23,12 @@ class NoTangents(AutodiffError):
     """A kernel has gradients, but no tangents; the message names the operation that has none."""
 
 
+class NoHistory(AutodiffError):
+    """No gradient of a launch goes to what an `argument` held before, which it writes to."""
+
+    argument = -1
+
+
 class PlanError(AutodiffError):
     """A plan is malformed: the compiler and this runtime disagree about its format."""
 

@@ -138,6 +138,15 @@ def evaluate(
     return [gradient_like(t, value) for t, value in zip(layouts, found, strict=True)]
 
 
+def again(
+    operator, tensors, cotangents, ints, floats, grids, along, returned, wanted, upstream
+) -> list[Tensor]:
+    """Return what `evaluate` does, with derivatives of all orders."""
+    launch = _launch(operator, (ints, floats, grids), along)
+    asked = map(tuple, (returned, wanted, upstream))
+    return list(Values.apply(launch, *asked, None, *tensors, *cotangents))
+
+
 def rooms(
     operator, tensors, cotangents, ints, floats, grids, along, returned, wanted, upstream
 ) -> list[Tensor]:

@@ -212,6 +212,8 @@ class LaunchOperator:
         )
         differentiable = functools.partial(derivatives.differentiable, self)
         under_transforms(library, self.name, self.operator, differentiable)
+        again = functools.partial(derivatives.again, self)
+        under_transforms(library, f"{self.name}_derivative", self.derivative, again)
         self._count()
         torch.library.register_torch_dispatch(
             full, FunctionalTensorMode, self._functionalized, lib=library

@@ -19,7 +19,7 @@ from ..checking import races
 from ..checking.facts import Facts
 from ..compiling import tuning
 from ..compiling.together import together
-from ..errors import ArgumentError, AutodiffError, RaceError
+from ..errors import ArgumentError, NoHistory, RaceError
 from ..programs.around import Spill
 from ..programs.backward import Backward
 from ..programs.binding import picking
@@ -144,11 +144,13 @@ class Execution:
         spec = self.state.spec
         for i in self.wanted:
             if plan.arguments[i].stored and i not in plan.inputs:
-                raise AutodiffError(
+                error = NoHistory(
                     f"argument {spec.names[i]!r} of kernel {spec.name!r} requires a gradient "
                     "before the launch that writes to it; the plan has none for what it held: "
                     "pass a tensor without a history, or a clone"
                 )
+                error.argument = i
+                raise error
 
     def _check_hazards(self, plan, facts):
         """Raise if a value may flow from one argument to another through shared memory."""

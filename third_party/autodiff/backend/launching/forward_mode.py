@@ -9,8 +9,10 @@ from __future__ import annotations
 import torch
 from torch.autograd import forward_ad
 
+from ..errors import ArgumentError
 from ..storage.memory import ALIGNMENT, Span, same_strides, storage_span
 from . import nodes
+from .blame import is_batch
 from .duals import LEVEL, is_active, tangent_of
 from .pure import laid_out_tangent
 from .specialize import CompiledLaunch
@@ -119,11 +121,18 @@ def moving(launch, state) -> frozenset[int]:
 
 
 def given_tangents(state, leaves) -> dict[int, Tensor]:
-    """Return the tangents of arguments."""
+    """Return the tangents of arguments; raises an `ArgumentError` for a batch of some."""
     found = {}
     for i in state.spec.pointers:
         if isinstance(leaves[i], Tensor) and leaves[i].is_floating_point():
             tangent = tangent_of(leaves[i])
             if tangent is not None:
                 found[i] = tangent
+            if is_batch(tangent):
+                raise ArgumentError(
+                    f"the tangent of argument {state.spec.names[i]!r} of kernel "
+                    f"{state.spec.name!r} is a batch of PyTorch's older vmap, as of "
+                    "jacobian(vectorize=True, strategy='forward-mode'): take torch.func.jacfwd, or "
+                    "leave vectorize out"
+                )
     return found

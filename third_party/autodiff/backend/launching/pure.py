@@ -15,12 +15,13 @@ pullback of the user's have no tangents, and stop there with an error.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ..errors import ArgumentError, DoesNotFit, NoTangents
+from ..errors import ArgumentError, DoesNotFit, NoHistory, NoTangents
 from ..programs.dual import Dual, Moving
 from ..storage.memory import (
     ALIGNMENT,
@@ -34,6 +35,7 @@ from ..storage.memory import (
 )
 from ..storage.memory import tensor_span as own_span
 from . import eager_flops
+from .batches import for_each_gradient, is_older_batch
 from .higher import Again, WithoutPlan
 from .specialize import CompiledLaunch
 
@@ -161,6 +163,19 @@ class PureLaunch:
         """Return contents of written arguments, then gradients by those that are `wanted`: P, for
         `tensors` in the slots.
         """
+        try:
+            return self._evaluate(returned, wanted, tensors, cotangents)
+        except NoHistory as error:
+            if error.argument not in wanted:
+                raise
+            # It is zero by what this argument held before.
+            others = tuple(i for i in wanted if i != error.argument)
+            found = self.evaluate(returned, others, tensors, cotangents)
+            place = len(returned) + wanted.index(error.argument)
+            held = tensors[self.slots.index(error.argument)]
+            return [*found[:place], torch.zeros_like(held), *found[place:]]
+
+    def _evaluate(self, returned, wanted, tensors, cotangents) -> list[Tensor]:
         given = dict(zip(self.slots, tensors, strict=True))
         with torch.set_grad_enabled(bool(wanted)):
             leaves = self.memory({i: t for i, t in given.items() if t is not None})
@@ -319,7 +334,10 @@ class Values(torch.autograd.Function):
             return tuple(known)
         count = len(launch.slots)
         cotangents = dict(zip(upstream, tensors[count:], strict=True))
-        return tuple(launch.evaluate(returned, wanted, tensors[:count], cotangents))
+        found = launch.evaluate(returned, wanted, tensors[:count], cotangents)
+        # A gradient may be the upstream one itself, but PyTorch takes no input for a result.
+        given = {id(t) for t in tensors}
+        return tuple(t.view_as(t) if id(t) in given else t for t in found)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -333,6 +351,8 @@ class Values(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *cotangents):
+        if any(u is not None and is_older_batch(u) for u in cotangents):
+            return for_each_gradient(functools.partial(Values.backward, ctx), cotangents)
         slots = ctx.launch.slots
         count = len(ctx.returned)
         of_values = dict(zip(ctx.returned, cotangents[:count], strict=True))

@@ -96,7 +96,8 @@ def _tangents(spec, plan, kernel: Pushed, parameters) -> list[str]:
     own = list(zip(kernel.tangents, parameters[len(spec.types) :], strict=True))
     computed = [name for i, name in own if plan.arguments[i].stored]
     given = [name for i, name in own if plan.arguments[i].loaded]
-    said = [f"It computes {_listed(computed)}, from {_listed(given)}."] if computed else []
+    source = f", from {_listed(given)}" if given else ""
+    said = [f"It computes {_listed(computed)}{source}."] if computed else []
     return [*said, "`t_x` is the tangent of `x`, or a part of it."]
 
 

@@ -188,6 +188,9 @@ void Activity::propagateVaried() {
       }
       if (followFlow(op, flow))
         return;
+      // What it depends on is lost.
+      if (isa<OnceOp>(op) && op->getNumOperands() == 1 && !wanted.empty())
+        changed |= markVaried(op->getResult(0));
       if (getWrittenValue(op) && op->getNumResults() && readsVaried(op))
         changed |= markVaried(op->getResult(0));
       for (Value operand : getComputedWith(op))

@@ -20,18 +20,16 @@ struct DropRules : autodiff::impl::DropRulesBase<DropRules> {
     for (auto kernel : llvm::to_vector(module.getOps<triton::FuncOp>())) {
       if (getRole(kernel) != "tangent")
         continue;
-      SmallVector<CustomCall> calls;
-      kernel.walk([&](triton::CallOp call) {
-        if (auto custom = CustomCall::find(call))
-          calls.push_back(*custom);
-      });
+      SmallVector<triton::CallOp> calls;
+      kernel.walk([&](triton::CallOp call) { calls.push_back(call); });
       if (calls.empty())
         continue;
       triton::FuncOp copy = kernel.clone();
       copy->setAttr(kRoleAttr, StringAttr::get(&getContext(), "rules"));
       SymbolTable(module).insert(copy);
-      for (CustomCall &call : calls)
-        if (failed(call.drop()))
+      for (triton::CallOp call : calls)
+        if (auto custom = CustomCall::find(call);
+            custom ? failed(custom->drop()) : !CustomCall::dropOnce(call))
           return signalPassFailure();
     }
   }

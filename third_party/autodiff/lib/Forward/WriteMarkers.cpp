@@ -49,12 +49,14 @@ static Value mark(OpBuilder &b, Location loc, Value value, StringRef name,
 
 namespace {
 struct WriteMarkers : autodiff::impl::WriteMarkersBase<WriteMarkers> {
+  using WriteMarkersBase::WriteMarkersBase;
+
   void runOnOperation() override {
     const Target &target = Target::of(getOperation());
     bool isAmd = StringRef(target.name).starts_with("gfx");
     SmallVector<CustomVjpOp> exact;
     getOperation().walk([&](CustomVjpOp custom) {
-      if (custom.getExact() && custom.getCall())
+      if (calls && custom.getExact() && custom.getCall())
         exact.push_back(custom);
     });
     for (CustomVjpOp custom : exact) {
@@ -64,16 +66,19 @@ struct WriteMarkers : autodiff::impl::WriteMarkersBase<WriteMarkers> {
             return mark(b, custom.getLoc(), value, "inside", isAmd);
           }));
     }
-    keepMarkers(getOperation());
+    keepMarkers(getOperation(), /*withInputs=*/calls);
     getOperation().walk([&](Operation *op) {
       op->removeDiscardableAttr(kUnlessZeroAttr);
-      if (!isa<StopGradientOp, OnceOp>(op))
+      auto once = dyn_cast<OnceOp>(op);
+      if (!once && !isa<StopGradientOp>(op))
         return;
+      if (calls && once && !once.getInputs().empty())
+        return CustomCall::write(once);
       OpBuilder b(op);
       Value value = op->getOperand(0);
       if (isDifferentiable(value.getType()))
-        value = mark(b, op->getLoc(), value,
-                     isa<OnceOp>(op) ? "once" : "stop_gradient", isAmd);
+        value = mark(b, op->getLoc(), value, once ? "once" : "stop_gradient",
+                     isAmd);
       op->replaceAllUsesWith(ValueRange{value});
       op->erase();
     });

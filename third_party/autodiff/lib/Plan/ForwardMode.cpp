@@ -51,7 +51,7 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   pm.addPass(createPushTangents(push));
   // What a tangent is multiplied by has derivatives where the tangent is zero.
   pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
-  pm.addPass(createWriteMarkers());
+  pm.addPass(createWriteMarkers({/*calls=*/true}));
   pm.addNestedPass<triton::FuncOp>(createDropCarries());
   pm.addPass(createCleanup());
   pm.addNestedPass<triton::FuncOp>(createFitProducts());

@@ -11,10 +11,12 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 /// `derivative`, which has none itself unless its author says that it is exact.
-static Value onceUnlessExact(OpBuilder &b, CustomVjpOp op, Value derivative) {
+/// It depends on `inputs`, or if these are not there, on anything.
+static Value onceUnlessExact(OpBuilder &b, CustomVjpOp op, Value derivative,
+                             ValueRange inputs = {}) {
   bool isUsers = op.getCall().has_value();
   return isUsers && !op.getExact() && !mutation::isMade("rules:all exact")
-             ? OnceOp::create(b, op.getLoc(), derivative).getResult()
+             ? OnceOp::create(b, op.getLoc(), derivative, inputs).getResult()
              : derivative;
 }
 
@@ -78,10 +80,16 @@ static void pushThrough(CustomVjpOp op, Tangents &tangents) {
                                    getElementTypeOrSelf(argument.getType())));
   for (Operation &inner : block.without_terminator())
     tangents.clone(inner);
+  SmallVector<Value> moving;
+  for (Value input : op.getInputs()) {
+    moving.push_back(tangents.primal(input));
+    if (Value tangent = tangents.get(input))
+      moving.push_back(tangent);
+  }
   for (auto [yielded, result] :
        llvm::zip_equal(block.getTerminator()->getOperands(), op.getResults())) {
     Type element = getElementTypeOrSelf(Tangents::typeFor(result.getType()));
-    Value tangent = onceUnlessExact(b, op, tangents.primal(yielded));
+    Value tangent = onceUnlessExact(b, op, tangents.primal(yielded), moving);
     tangents.add(result, castFloat(b, tangents.loc(), tangent, element));
   }
   for (auto [value, before] : llvm::reverse(cloned))

@@ -81,8 +81,8 @@ Operation *Differentiation::clone(Operation &op) {
   return builder.clone(op, primals);
 }
 
-void mlir::autodiff::keepMarkers(Operation *root) {
-  root->walk([](Operation *op) {
+void mlir::autodiff::keepMarkers(Operation *root, bool withInputs) {
+  root->walk([&](Operation *op) {
     OpBuilder b(op);
     auto custom = dyn_cast<CustomVjpOp>(op);
     if (isa<StopGradientOp>(op) && op->hasAttr(kFirstOrderAttr) &&
@@ -91,7 +91,9 @@ void mlir::autodiff::keepMarkers(Operation *root) {
     else if (custom && custom.getCall())
       for (auto [result, value] :
            llvm::zip_equal(custom.getResults(), custom.getValues()))
-        result.replaceAllUsesWith(OnceOp::create(b, op->getLoc(), value));
+        result.replaceAllUsesWith(
+            OnceOp::create(b, op->getLoc(), value,
+                           withInputs ? custom.getInputs() : ValueRange()));
     else if (custom)
       op->replaceAllUsesWith(custom.getValues());
     else
@@ -106,7 +108,7 @@ void mlir::autodiff::dropMarkers(Operation *root) {
     if (auto custom = dyn_cast<CustomVjpOp>(op))
       custom->replaceAllUsesWith(custom.getValues());
     else if (isa<StopGradientOp, OnceOp>(op))
-      op->replaceAllUsesWith(op->getOperands());
+      op->replaceAllUsesWith(ValueRange(op->getOperand(0)));
     else
       return;
     op->erase();

@@ -1,4 +1,4 @@
-// RUN: triton-autodiff-opt %s -autodiff-drop-rules | FileCheck %s
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-drop-rules | FileCheck %s
 
 // The kernel that is launched has the function's result. Its copy has the call,
 // with the gradient by a cotangent and the tangent of the result.
@@ -25,3 +25,19 @@ tt.func @k_jvp(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) attributes {autodiff.role =
 }
 
 tt.func private @autodiff.custom_exact.f.0(f32, f32, f32, f32) -> f32
+
+// -----
+
+// So it is where the derivative need not be exact.
+// CHECK-LABEL: tt.func @l_jvp(
+// CHECK: %[[Y:.*]] = math.floor
+// CHECK-NEXT: tt.store %arg1, %[[Y]]
+tt.func @l_jvp(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) attributes {autodiff.role = "tangent"} {
+  %x = tt.load %px : !tt.ptr<f32>
+  %e = math.floor %x : f32
+  %y = tt.call @autodiff.custom_once.value.0(%e, %x) : (f32, f32) -> f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+tt.func private @autodiff.custom_once.value.0(f32, f32) -> f32

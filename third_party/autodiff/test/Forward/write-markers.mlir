@@ -1,4 +1,4 @@
-// RUN: triton-autodiff-opt %s -split-input-file -autodiff-write-markers | FileCheck %s
+// RUN: triton-autodiff-opt %s -split-input-file -autodiff-write-markers=calls=true | FileCheck %s
 
 // What stops derivatives is assembly that is just a comment. No register has
 // eight bits, and integers have no derivative.
@@ -43,8 +43,9 @@ tt.func @first(%a: f32) -> f32 {
 // What is not known to be the derivative is not differentiated again.
 // CHECK-LABEL: tt.func @inexact(
 // CHECK: %[[E:.*]] = math.exp %arg0
-// CHECK: %[[Y:.*]] = tt.elementwise_inline_asm "// autodiff.once"{{.*}} %[[E]]
+// CHECK: %[[Y:.*]] = tt.call @autodiff.custom_once.value.0(%[[E]], %arg0)
 // CHECK: tt.return %[[Y]]
+module {
 tt.func @inexact(%x: f32) -> f32 {
   %s = autodiff.stop_gradient %x {autodiff.first_order} : f32
   %e = math.exp %s : f32
@@ -54,6 +55,7 @@ tt.func @inexact(%x: f32) -> f32 {
     autodiff.yield %g : f32
   } {call = 0 : i32}
   tt.return %y : f32
+}
 }
 
 // -----

@@ -177,16 +177,19 @@ def Autodiff_StopGradientOp : Autodiff_Op<"stop_gradient",
 }
 
 def Autodiff_OnceOp : Autodiff_Op<"once",
-    [Pure, SameOperandsAndResultType]> {
+    [Pure, AllTypesMatch<["value", "result"]>]> {
   let summary = "a value of a gradient that is not differentiated again";
   let description = [{
-    The first derivative of a function with a user-defined derivative. It must
-    not be differentiated again, since the definition does not cover the second
-    derivative.
+    What a function with a user-defined derivative computes, or its first
+    derivative. It must not be differentiated again, since the definition does
+    not cover the second derivative. It depends on the `inputs`, whether a
+    derivative of `value` does or not; without any, it may depend on everything.
   }];
-  let arguments = (ins AnyType:$value);
+  let arguments = (ins AnyType:$value, Variadic<AnyType>:$inputs);
   let results = (outs AnyType:$result);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let assemblyFormat = [{
+    $value attr-dict `:` type($value) (`of` $inputs^ `:` type($inputs))?
+  }];
 }
 
 def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",

@@ -70,9 +70,14 @@ def WriteMarkers : Pass<"autodiff-write-markers", "::mlir::ModuleOp"> {
     A kernel that has tangents is differentiated again for second derivatives.
     `autodiff.stop_gradient` stops these, too: it becomes inline assembly that
     is just a comment, as Triton's tracer leaves it. So does `autodiff.once` in
-    place of a function with a derivative of its own. If that derivative is
-    exact, the function becomes a call, as Triton's tracer leaves it, too.
+    place of a function with a derivative of its own. With `calls`, it is a call
+    that has the function's inputs, too; if the derivative is exact, one as
+    Triton's tracer leaves it.
   }];
+  let options = [
+    Option<"calls", "calls", "bool", "false",
+           "leave calls, which nobody can launch">
+  ];
 }
 
 def DropRules : Pass<"autodiff-drop-rules", "::mlir::ModuleOp"> {

@@ -67,8 +67,8 @@ protected:
 llvm::SmallVector<ResidualOp, 1> findResiduals(Value value);
 
 /// Keeps `autodiff.once` where users define derivatives: values that must not
-/// be differentiated again.
-void keepMarkers(Operation *root);
+/// be differentiated again, and perhaps the inputs that they depend on.
+void keepMarkers(Operation *root, bool withInputs = false);
 
 /// Replaces operations that stop or define derivatives by their values, and
 /// removes what only a second derivative needs.

@@ -26,6 +26,12 @@ public:
   /// `stopped` are its values, through which no derivative flows.
   static void write(CustomVjpOp custom, ValueRange stopped);
 
+  /// The same for a value that is not differentiated again; its inverse, which
+  /// says whether `call` is one; and its end, without a derivative.
+  static void write(OnceOp once);
+  static bool linkOnce(triton::CallOp call);
+  static bool dropOnce(triton::CallOp call);
+
   /// Replaces the call by an operation, which `number` keeps apart from others.
   /// It has a pushforward if it goes `forward`, and there is one. If the
   /// pullback is differentiated `again`, it has no derivative by the values.

@@ -13,6 +13,8 @@ using namespace mlir::autodiff;
 constexpr llvm::StringLiteral kReverse = "autodiff.custom_vjp.";
 constexpr llvm::StringLiteral kBothWays = "autodiff.custom_jvp.";
 constexpr llvm::StringLiteral kExact = "autodiff.custom_exact.";
+// A call of a value and the inputs that it depends on.
+constexpr llvm::StringLiteral kOnce = "autodiff.custom_once.";
 
 std::optional<CustomCall> CustomCall::find(triton::CallOp call) {
   CustomCall found(call);
@@ -136,7 +138,8 @@ LogicalResult CustomCall::moveInto(Block &block, const Part &part,
         llvm::any_of(moved, [&](Operation *op) {
           return usesAny(op, [&](Value operand) { return operand == value; });
         }))
-      mapping.map(value, OnceOp::create(builder, call.getLoc(), value));
+      mapping.map(value,
+                  OnceOp::create(builder, call.getLoc(), value, ValueRange()));
   for (Operation *op : moved) {
     if (!isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))
       return op->emitError()
@@ -231,10 +234,28 @@ static SmallVector<Value> inlineWithStandIns(OpBuilder &b, Location loc,
       [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
+/// Replaces `op` by a call of a function that is only declared.
+static void replaceByCall(Operation *op, const Twine &name,
+                          ValueRange operands) {
+  auto module = op->getParentOfType<ModuleOp>();
+  std::string prefix = (name + ".").str();
+  unsigned number = 0;
+  while (module.lookupSymbol(prefix + std::to_string(number)))
+    ++number;
+  OpBuilder declaring = OpBuilder::atBlockEnd(module.getBody());
+  auto callee = triton::FuncOp::create(
+      declaring, op->getLoc(), prefix + std::to_string(number),
+      declaring.getFunctionType(operands.getTypes(), op->getResultTypes()));
+  callee.setPrivate();
+  OpBuilder b(op);
+  auto call = triton::CallOp::create(b, op->getLoc(), callee, operands);
+  op->replaceAllUsesWith(call->getResults());
+  op->erase();
+}
+
 void CustomCall::write(CustomVjpOp custom, ValueRange stopped) {
   OpBuilder b(custom);
   Location loc = custom.getLoc();
-  auto module = custom->getParentOfType<ModuleOp>();
   SmallVector<Value> operands(stopped);
   llvm::append_range(operands, custom.getInputs());
   IRMapping mapping;
@@ -246,18 +267,33 @@ void CustomCall::write(CustomVjpOp custom, ValueRange stopped) {
   append(custom.getPullback(), stopped, "cotangent");
   append(custom.getPushforward(), custom.getInputs(), "tangent");
 
-  std::string prefix =
-      ((custom.getExact() ? kExact : kBothWays) + custom.getRule() + ".").str();
-  unsigned number = 0;
-  while (module.lookupSymbol(prefix + std::to_string(number)))
-    ++number;
-  OpBuilder declaring = OpBuilder::atBlockEnd(module.getBody());
-  auto callee = triton::FuncOp::create(
-      declaring, loc, prefix + std::to_string(number),
-      declaring.getFunctionType(ValueRange(operands).getTypes(),
-                                custom.getResultTypes()));
-  callee.setPrivate();
-  auto call = triton::CallOp::create(b, loc, callee, operands);
-  custom->replaceAllUsesWith(call->getResults());
-  custom->erase();
+  replaceByCall(custom,
+                (custom.getExact() ? kExact : kBothWays) + custom.getRule(),
+                operands);
+}
+
+void CustomCall::write(OnceOp once) {
+  SmallVector<Value> operands{once.getValue()};
+  llvm::append_range(operands, once.getInputs());
+  replaceByCall(once, kOnce + Twine("value"), operands);
+}
+
+bool CustomCall::linkOnce(triton::CallOp call) {
+  if (!call.getCallee().starts_with(kOnce))
+    return false;
+  OpBuilder b(call);
+  ValueRange operands = call.getOperands();
+  auto once =
+      OnceOp::create(b, call.getLoc(), operands.front(), operands.drop_front());
+  call->replaceAllUsesWith(once);
+  call->erase();
+  return true;
+}
+
+bool CustomCall::dropOnce(triton::CallOp call) {
+  if (!call.getCallee().starts_with(kOnce))
+    return false;
+  call->replaceAllUsesWith(ValueRange(call.getOperands().front()));
+  call->erase();
+  return true;
 }

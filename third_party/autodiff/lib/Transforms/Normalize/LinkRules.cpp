@@ -87,9 +87,7 @@ static LogicalResult applyRules(triton::FuncOp backward, triton::FuncOp forward,
   SmallVector<Value> operands(op->getOperands());
   for (OpOperand &operand : op->getOpOperands())
     if (isDifferentiable(operand.get().getType()))
-      operand.set(isExact
-                      ? createFirstOrderStop(builder, loc, operand.get())
-                      : StopGradientOp::create(builder, loc, operand.get()));
+      operand.set(createFirstOrderStop(builder, loc, operand.get()));
   builder.setInsertionPointAfter(op);
   SmallVector<Value> values = getFloats(op->getResults());
   auto call = isExact ? IntegerAttr() : builder.getI32IntegerAttr(number);
@@ -124,7 +122,7 @@ static LogicalResult linkMarker(Operation *op) {
   else if (marker == "inside")
     value = createFirstOrderStop(builder, loc, value);
   else if (marker == "once")
-    value = OnceOp::create(builder, loc, value);
+    value = OnceOp::create(builder, loc, value, ValueRange());
   else
     return success();
   op->replaceAllUsesWith(ValueRange{value});
@@ -163,6 +161,8 @@ struct LinkRules : autodiff::impl::LinkRulesBase<LinkRules> {
       };
       auto call = dyn_cast<triton::CallOp>(op);
       triton::FuncOp back = findRule(false), forth = findRule(true);
+      if (call && CustomCall::linkOnce(call))
+        continue;
       if (call && CustomCall::find(call))
         calls.push_back(call);
       else if (failed(back || forth
