@@ -215,7 +215,7 @@ def test_what_nothing_depends_on_may_be_gone(device):
     def added(kernel, x: Tensor, w: Tensor) -> Tensor:
         return dv.curved(kernel, x, x) + w
 
-    op = autodiff(dv.curved_kernel, added).register("autodiff_test::derivatives_added")
+    op = autodiff(dv.curved_kernel, added).register(f"autodiff_test::added_{device}")
     x, w = pair(device)
     y = op(x, w * 2)
     gc.collect()
