@@ -53,11 +53,19 @@ def _norm_reference(x, w, b):
     return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * w + b
 
 
+@pytest.fixture
+def products_in_tf32():
+    """On a GPU, products of float32 are rounded as those of kernels are."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
 @pytest.mark.parametrize("make", [_attention, _softmax, _norm])
-def test_orders(device, make, monkeypatch):
+@pytest.mark.usefixtures("products_in_tf32")
+def test_orders(device, make):
     """Tangents and second derivatives by the plan of the first ones, and by the other way."""
-    # Products of float32 are rounded alike.
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
     kernel, stub, reference, inputs = make(device)
     op = autodiff(kernel, stub, order=2)
     upstream = [torch.randn_like(op(*inputs))]
