@@ -16,6 +16,7 @@
 #include "autodiff/Rules/SelectingAtomics.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Support/UserName.h"
+#include "autodiff/Transforms/Needs.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 namespace mlir::autodiff {
@@ -91,6 +92,8 @@ struct SettleAtomics : autodiff::impl::SettleAtomicsBase<SettleAtomics> {
 } // namespace
 
 void SettleAtomics::runOnOperation() {
+  if (failed(checkNeeds(getArgument(), getOperation(), {Need::Kernel})))
+    return signalPassFailure();
   triton::FuncOp kernel = getDifferentiated(getOperation());
   SmallVector<triton::AtomicRMWOp> selections;
   SmallVector<Operation *> effects;
