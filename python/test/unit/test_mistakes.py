@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.two_tensor import TwoTensor
 from triton.backends.autodiff import AutodiffError, autodiff, custom_vjp, differentiable
 from triton.backends.autodiff.errors import ArgumentError, KernelTypeError
+from triton.backends.autodiff.launching import duals
 
 
 @pytest.fixture(autouse=True)
@@ -428,7 +429,10 @@ TENSORS = {
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("place", ["x", "y"])
 @pytest.mark.parametrize("name", TENSORS)
-def test_tensor_that_no_kernel_takes(launch, device, name, place, grad):
+@pytest.mark.parametrize("dual", [False, True])
+def test_tensor_that_no_kernel_takes(launch, device, dual, name, place, grad, monkeypatch):
+    # Once a graph has had tangents, every launch looks for some.
+    monkeypatch.setattr(duals, "_are_in_graphs", dual)
     make, message = TENSORS[name]
     odd = make(torch.randn(8, device=device))
     if grad and place == "x" and odd.dtype.is_floating_point and name != "uninitialized":

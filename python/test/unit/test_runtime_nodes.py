@@ -15,7 +15,7 @@ import torch
 from triton.backends.autodiff.checking.checks import DistinctCheck
 from triton.backends.autodiff.compiling.executable import Executable
 from triton.backends.autodiff.errors import ArgumentError, AutodiffError, PlanError
-from triton.backends.autodiff.launching import nodes, state
+from triton.backends.autodiff.launching import duals, nodes, state
 from triton.backends.autodiff.launching.options import Options
 from triton.backends.autodiff.launching.specialize import CompiledLaunch
 from triton.backends.autodiff.plans import plan as plans
@@ -521,6 +521,13 @@ def test_outputs_without_a_gradient(pair, saves, used):
     assert asked == ([] if used == (1, 2) else [used])
 
 
+@pytest.fixture(params=[False, True])
+def dual_graphs(request, monkeypatch):
+    """Whether a graph has had tangents before: then every backward looks for some."""
+    monkeypatch.setattr(duals, "_are_in_graphs", request.param)
+
+
+@pytest.mark.usefixtures("dual_graphs")
 def test_gradients_that_were_not_expected(pair):
     """The third launch saves nothing, as the second one needed nothing for y alone."""
     pair.setup.saves = True
@@ -552,6 +559,7 @@ def test_outputs_that_share_memory_are_refused(pair, other):
         pair.launch(x, buffer[:4], buffer[other : other + 4])
 
 
+@pytest.mark.usefixtures("dual_graphs")
 def test_facts_grow_without_recomputing(pair):
     x = torch.randn(4, requires_grad=True)
     for _ in range(3):

@@ -26,15 +26,20 @@ def note_graph() -> None:
 
 def is_active() -> bool:
     """Whether tensors may have tangents: below autograd, they have none."""
-    is_entered = forward_ad._current_level >= 0 or _are_in_graphs
-    return is_entered and not _is_excluded(AUTOGRAD)
+    return (is_entered() or _are_in_graphs) and not _is_excluded(AUTOGRAD)
+
+
+def is_entered() -> bool:
+    """Whether PyTorch's Python is in forward mode."""
+    return forward_ad._current_level >= 0
 
 
 def tangent_of(tensor: Tensor) -> Tensor | None:
     """Return the tangent of a tensor; None if it has none."""
     try:
         return forward_ad.unpack_dual(tensor, level=LEVEL).tangent
-    except RuntimeError:  # one that was made for a trace that is over
+    except (RuntimeError, TypeError, ValueError):
+        # It was made for a trace that is over, or no kernel takes it.
         return None
 
 

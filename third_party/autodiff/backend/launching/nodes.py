@@ -20,7 +20,7 @@ from ..storage.tensors import PLAIN, TENSORS
 from . import compiled_autograd, eager_flops, plain_launches
 from .batches import for_each_upstream, is_looping, refuse_shared
 from .blame import blame, is_batch, refuse_null
-from .duals import is_active
+from .duals import has_tangents, is_active, is_entered
 from .execution import saves_by_hooks
 from .grafts import Graft, graft
 from .once import refuse_second
@@ -45,11 +45,19 @@ def _backward(ctx, *upstream):
         clones = saved[-len(execution.cloned) :]
         saved = saved[: -len(clones)]
     nothing = (None,) * len(clones)
-    if not torch.is_grad_enabled() and not is_active():
+    if not torch.is_grad_enabled() and not _moves(ctx, saved, upstream):
         return (None, *execution.run_backward(ctx, saved, upstream), *nothing)
     with torch.no_grad(), forward_ad._set_fwd_grad_enabled(False):
         gradients = execution.run_backward(ctx, saved, upstream)
     return (None, *_again(ctx, saved, clones, upstream, gradients), *nothing)
+
+
+def _moves(ctx, saved, upstream) -> bool:
+    """Whether a tangent may reach the gradients of a launch."""
+    if is_entered() or not is_active():
+        return is_active()
+    others = (reference() for reference, _ in ctx.left.inputs)
+    return has_tangents((*upstream, *saved, *others))
 
 
 def _again(ctx, saved, clones, upstream, gradients) -> tuple:

@@ -60,7 +60,8 @@ def _higher(state, verbose: bool) -> list[str]:
         )
         told[way.state] = [*told.get(way.state, ()), way.execution]
     for way in list(state.higher.second.values()):
-        wanted, along = _listed(names, way.wanted), _listed(names, way.along)
+        # Of the kernel with tangents, these may be wanted, too.
+        wanted, along = _listed(way.state.spec.names, way.wanted), _listed(names, way.along)
         how = "by the plan of the gradient, whose kernels compute tangents, too: "
         if way.reason is None:
             ran = (bound.executable for program in way.programs for bound in program.sequence)
