@@ -7,6 +7,7 @@
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Dialect/Autodiff.h"
+#include "autodiff/Rules/SelectingAtomics.h"
 #include "autodiff/Rules/Tangents.h"
 #include "autodiff/Transforms/Needs.h"
 #include "mlir/IR/Matchers.h"
@@ -90,13 +91,13 @@ static void markTaking(triton::FuncOp kernel, ArrayRef<unsigned> taken) {
   });
 }
 
-/// Marks maxima, minima and exchanges in memory with tangents; returns the
-/// arguments that they go to.
+/// Marks maxima, minima and exchanges of floats in memory with tangents;
+/// returns the arguments that they go to.
 static SmallVector<int32_t> markLater(triton::FuncOp kernel,
                                       const Activity &activity) {
   llvm::SetVector<int32_t> found;
   kernel.walk([&](triton::AtomicRMWOp op) {
-    if (!selectsContent(op) || op->hasAttr(kTakesAttr))
+    if (!selectsFloats(op) || op->hasAttr(kTakesAttr))
       return;
     for (BlockArgument base : getBaseArguments(withoutBitcast(op.getPtr())))
       if (activity.hasShadow(base.getArgNumber())) {

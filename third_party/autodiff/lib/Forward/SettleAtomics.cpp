@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Forward/Passes.h"
 
-#include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -26,13 +25,6 @@ namespace mlir::autodiff {
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-static bool isSelectionOfFloats(triton::AtomicRMWOp op) {
-  Value value = withoutBitcast(op.getVal());
-  return selectsContent(op) && isDifferentiable(value.getType()) &&
-         getPointee(withoutBitcast(op.getPtr()).getType()) ==
-             getElementTypeOrSelf(value.getType());
-}
 
 /// An error if it cannot be told afterwards whose value `op` has left.
 static LogicalResult check(triton::AtomicRMWOp op) {
@@ -98,12 +90,11 @@ void SettleAtomics::runOnOperation() {
   SmallVector<triton::AtomicRMWOp> selections;
   SmallVector<Operation *> effects;
   llvm::SetVector<BlockArgument> written;
+  for (Value pointer : getWrittenPointers(kernel))
+    written.insert_range(getBaseArguments(pointer));
   kernel.walk([&](Operation *op) {
-    if (getWrittenValue(op))
-      for (BlockArgument base : getBaseArguments(op->getOperand(0)))
-        written.insert(base);
     auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-    if (atomic && isSelectionOfFloats(atomic))
+    if (atomic && selectsFloats(atomic))
       selections.push_back(atomic);
     else if (!op->getNumRegions() && !op->hasTrait<OpTrait::IsTerminator>() &&
              !isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))

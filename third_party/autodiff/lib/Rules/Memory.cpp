@@ -146,8 +146,7 @@ static LogicalResult pullBack(triton::AtomicRMWOp op, Adjoint &adjoint) {
                  /*keep=*/true, adjoint);
     return success();
   }
-  if (!selectsContent(op) ||
-      getPointee(pointer.getType()) != getElementTypeOrSelf(value.getType()))
+  if (!selectsFloats(op))
     return op.emitError()
            << "no derivative rule for " << spellForUser(op)
            << " on a differentiated tensor; floating-point add, and max, min "

@@ -1,6 +1,7 @@
 //===- SelectingAtomics.cpp - Maxima, minima and exchanges ----------------===//
 #include "autodiff/Rules/SelectingAtomics.h"
 
+#include "autodiff/Analysis/Activity.h"
 #include "autodiff/Analysis/Apart.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
@@ -32,6 +33,13 @@ static Operation *findOther(triton::AtomicRMWOp select, BlockArgument base) {
     return WalkResult::interrupt();
   });
   return found;
+}
+
+bool mlir::autodiff::selectsFloats(triton::AtomicRMWOp op) {
+  Type type = withoutBitcast(op.getVal()).getType();
+  return selectsContent(op) && isDifferentiable(type) &&
+         getPointee(withoutBitcast(op.getPtr()).getType()) ==
+             getElementTypeOrSelf(type);
 }
 
 LogicalResult mlir::autodiff::checkSelects(triton::AtomicRMWOp select,

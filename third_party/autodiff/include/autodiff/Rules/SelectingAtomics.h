@@ -12,6 +12,10 @@
 
 namespace mlir::autodiff {
 
+/// Whether `op` is such an operation, and its operand a float of the memory's
+/// type: then it has a derivative.
+bool selectsFloats(triton::AtomicRMWOp op);
+
 /// An error if another access through `base` may change what `select` leaves
 /// there, in another way than these operations do. Additions may go to other
 /// elements.
