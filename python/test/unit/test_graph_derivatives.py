@@ -3,7 +3,6 @@
 import functools
 import gc
 
-import gradients
 import pytest
 import torch
 from kernels import derivatives as dv
@@ -16,10 +15,7 @@ Tensor = torch.Tensor
 func = torch.func
 
 
-@pytest.fixture(autouse=True)
-def needs_gradients():
-    if gradients.FORWARD_ONLY:
-        pytest.skip("nothing to see in the forward pass")
+pytestmark = pytest.mark.usefixtures("needs_gradients")
 
 
 @pytest.fixture(autouse=True)

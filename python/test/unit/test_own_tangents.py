@@ -75,6 +75,13 @@ ELEMENTWISE = {
 }
 
 
+def _exact(way, function, vjp, jvp):
+    """A function with one exact rule."""
+    if way == "vjp":
+        return custom_vjp(function, vjp, exact=True)
+    return custom_jvp(function, jvp, exact=True)
+
+
 def elementwise(function):
     f: tl.constexpr = function
 
@@ -156,11 +163,7 @@ def test_the_rule_counts_and_not_the_body(device, rules):
 
 @pytest.mark.parametrize("rules", ["vjp", "jvp"])
 def test_across_lanes(device, rules):
-    function = (
-        custom_vjp(scaled, scaled_vjp, exact=True)
-        if rules == "vjp"
-        else custom_jvp(scaled, scaled_jvp, exact=True)
-    )
+    function = _exact(rules, scaled, scaled_vjp, scaled_jvp)
     op = rows(function)
     x = random_tensor(3, 16, device=device, dtype=F64)
     w = torch.rand(16, dtype=F64, device=device).add(0.5).requires_grad_()
@@ -209,11 +212,7 @@ def doubled_vjp(d0, d1, x, k, w, C: tl.constexpr, y0, y1, y2):
 @pytest.mark.parametrize("rules", ["vjp", "jvp"])
 def test_tuples_numbers_and_constants(device, rules):
     """What is no float has no derivative, in whatever place."""
-    function = (
-        custom_vjp(doubled, doubled_vjp, exact=True)
-        if rules == "vjp"
-        else custom_jvp(doubled, doubled_jvp, exact=True)
-    )
+    function = _exact(rules, doubled, doubled_vjp, doubled_jvp)
     f: tl.constexpr = function
 
     @differentiable

@@ -3,7 +3,6 @@
 import gc
 import weakref
 
-import gradients
 import pytest
 import torch
 import triton
@@ -15,10 +14,7 @@ from triton_autodiff import AutodiffError, autodiff
 Tensor = torch.Tensor
 
 
-@pytest.fixture(autouse=True)
-def needs_gradients():
-    if gradients.FORWARD_ONLY:
-        pytest.skip("nothing to see in the forward pass")
+pytestmark = pytest.mark.usefixtures("needs_gradients")
 
 
 def mixed(kernel, x: Tensor, w: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import weakref
 
-import gradients
 import numpy
 import pytest
 import torch
@@ -24,10 +23,7 @@ from triton_autodiff.operators import histories
 Tensor = torch.Tensor
 
 
-@pytest.fixture(autouse=True)
-def needs_gradients():
-    if gradients.FORWARD_ONLY:
-        pytest.skip("nothing to see in the forward pass")
+pytestmark = pytest.mark.usefixtures("needs_gradients")
 
 
 @pytest.fixture(autouse=True)

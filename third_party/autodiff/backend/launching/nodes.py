@@ -54,8 +54,10 @@ def _backward(ctx, *upstream):
 
 def _moves(ctx, saved, upstream) -> bool:
     """Whether a tangent may reach the gradients of a launch."""
-    if is_entered() or not is_active():
-        return is_active()
+    if not is_active():
+        return False
+    if is_entered():
+        return True
     others = (reference() for reference, _ in ctx.left.inputs)
     return has_tangents((*upstream, *saved, *others))
 

@@ -9,8 +9,8 @@ derivatives of P are a P again, that of the kernel f′(x, ẋ) = (f(x), J ẋ),
 - P is the gradient of φ(x, u) = ⟨u, f(x)⟩, by u and by x. So its Jacobian is a Hessian, which is
   symmetric: the pullback of (a, b) is the tangent along ẋ = b, u̇ = a, with its parts swapped.
 
-So there is one class of nodes, at every order. It holds for true derivatives: kernels with a
-pullback of the user's have no tangents, and stop there with an error.
+So there is one class of nodes, at every order. It holds for true derivatives: a rule of the user's
+that is not said to be exact has none of second order, which is an error.
 """
 
 from __future__ import annotations

@@ -18,10 +18,17 @@ from ..faults.uniform_operands import warn_of_uniform_operands
 from ..kernels import descriptors
 from ..kernels.effects import refuse_idle, refuse_results
 from ..plans.cache import unusable
-from ..rules.tracing import CUSTOM_MARKER, STOP_MARKER, trace_for_derivative
+from ..rules.tracing import (
+    BOTH_WAYS_CALL,
+    CUSTOM_MARKER,
+    EXACT_CALL,
+    STOP_MARKER,
+    trace_for_derivative,
+)
 from ..storage.tensor_likes import tensor_of
 
-_CUSTOM = re.compile(r"@autodiff\.custom_(?:vjp|jvp|exact)\.(\w+)\.\d+")
+_CALLS = "|".join(map(re.escape, (CUSTOM_MARKER, BOTH_WAYS_CALL, EXACT_CALL)))
+_CUSTOM = re.compile(rf"@(?:{_CALLS})\.(\w+)\.\d+")
 
 
 def leaves_of(types, path=()):

@@ -22,7 +22,8 @@ public:
   /// The parts of `call`; none if it is a call of something else.
   static std::optional<CustomCall> find(triton::CallOp call);
 
-  /// Writes `custom` as a call, so that its derivatives can be taken later.
+  /// Writes `custom`, which is exact, as a call, so that its derivatives can be
+  /// taken later.
   /// `stopped` are its values, through which no derivative flows.
   static void write(CustomVjpOp custom, ValueRange stopped);
 

@@ -267,9 +267,7 @@ void CustomCall::write(CustomVjpOp custom, ValueRange stopped) {
   append(custom.getPullback(), stopped, "cotangent");
   append(custom.getPushforward(), custom.getInputs(), "tangent");
 
-  replaceByCall(custom,
-                (custom.getExact() ? kExact : kBothWays) + custom.getRule(),
-                operands);
+  replaceByCall(custom, kExact + custom.getRule(), operands);
 }
 
 void CustomCall::write(OnceOp once) {

@@ -70,7 +70,7 @@ static void inlineRule(triton::FuncOp rule, Operation *op, Region &region,
 }
 
 /// Replaces the results of `op` by those of a custom_vjp with the bodies of
-/// rules, of which one may be missing.
+/// rules, of which the `forward` one may be missing.
 ///
 /// An exact rule is found again when a derived kernel is differentiated: in its
 /// text, nothing is left but the operation itself.
