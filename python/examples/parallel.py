@@ -140,4 +140,6 @@ if __name__ == "__main__":
     processes = min(gpus, 2) or 2
     with tempfile.TemporaryDirectory() as folder:
         given = processes, "cuda" if gpus else "cpu", os.path.join(folder, "store")
-        mp.spawn(main, given, nprocs=processes)
+        # Processes of a fork server end without a finalizer of Python, which would abort them where
+        # a thread of gloo has not let go of its last tensor.
+        mp.start_processes(main, given, nprocs=processes, start_method="forkserver")
