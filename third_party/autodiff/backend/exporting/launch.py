@@ -109,6 +109,7 @@ class ExportedLaunch:
         for holds, why in (
             (reserved, f"a parameter is called as a module is, {sorted(reserved)}"),
             (opaque, f"argument {opaque[:1]} is no tensor"),
+            (not plan.outputs, "it writes to no tensor of floats, so that no gradients come"),
             (any(k.accesses is not None for k in plan.kernels), "TRITON_AUTODIFF_CHECK is set"),
         ):
             if holds:

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..errors import AutodiffError
 from ..launching.once import IN_GRAPHS, refuse_second
 from ..storage.memory import extent, is_dense, meet, same_strides, strides_of_gradient
-from .kept import Held, has_numbers_of_runs
+from .kept import Held, has_numbers_of_runs, with_passed_on
 
 Tensor = torch.Tensor
 # PyTorch has few operations for these.
@@ -61,13 +61,11 @@ def _of_kernels(ctx, operator, inlined, numbers, tensors):
 
     def backward(saved, upstream):
         given = dict(zip(operator.outputs, upstream, strict=True))
-        by_argument = {
-            j: given[places[j]]
-            for j in kernels.execution.backward.plan.outputs
-            if given[places[j]] is not None
-        }
-        found = kernels.backward(saved, known, by_argument)
-        return {places[i]: gradient for i, gradient in found.items()}
+        outputs = kernels.execution.backward.plan.outputs
+        by_argument = {j: given[places[j]] for j in outputs if given[places[j]] is not None}
+        found = kernels.backward(saved, known, by_argument) if by_argument else {}
+        own = {places[i]: gradient for i, gradient in found.items()}
+        return with_passed_on(own, given, {places[j] for j in outputs})
 
     return backward, list(copies.values())
 

@@ -108,10 +108,13 @@ def faked(device) -> list[Tensor]:
     ]
 
 
-def keep(operator, node, held: Held) -> list[Tensor]:
+def keep(operator, node, held: Held, device) -> list[Tensor]:
     """Return what a launch's node has saved and the graph does not hold: bytes, and the run's
-    number.
+    number. Without a node, the launch has written to nothing.
     """
+    if node is None:
+        number = operator.runs.number(Run(None, (), (), ()))
+        return [torch.empty(0, dtype=torch.uint8, device=device), _numbered(number, device)]
     execution, saved = node.execution, node.saved_tensors
     arguments = len(execution.kept) + len(execution.copied)
     sources = _sources(operator, execution, held, node.left.surrounded)
@@ -125,8 +128,11 @@ def keep(operator, node, held: Held) -> list[Tensor]:
     number = operator.runs.number(
         Run(execution, node.left.scalars, tuple(node.left.surrounded.items()), layouts)
     )
-    device = execution.facts.device
-    return [_joined(parts, device), torch.empty((number, 0), device=device)]
+    return [_joined(parts, device), _numbered(number, device)]
+
+
+def _numbered(number: int, device) -> Tensor:
+    return torch.empty((number, 0), device=device)
 
 
 def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict:
@@ -136,6 +142,8 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     `keep`.
     """
     run = operator.runs.run(kept[1].shape[0])
+    if run.execution is None:
+        return with_passed_on({}, upstream, ())
     execution, places = run.execution, operator.places(run.execution.state)
     own, surrounded = iter(_parts(kept[0], run.layouts)), dict(run.surrounded)
     held = Held(tuple(before), tuple(after))
@@ -154,7 +162,20 @@ def gradients(operator, upstream: dict, before: dict, after: dict, kept) -> dict
     for j, position in execution.position.items():
         given[position] = upstream[places[j]]
     found = execution.run_backward(context, saved, given)
-    return {places[i]: g for i, g in zip(execution.slots, found, strict=False)}
+    own = {places[i]: g for i, g in zip(execution.slots, found, strict=False)}
+    outputs = execution.backward.plan.outputs
+    return with_passed_on(own, upstream, {places[j] for j in outputs})
+
+
+def with_passed_on(gradients: dict, upstream: dict, written) -> dict:
+    """Return a launch's gradients with those of tensors that only other launches of the operator
+    write to: what this one leaves as it was has the upstream gradient. All are by tensor number.
+    """
+    for place, gradient in upstream.items():
+        if gradient is not None and place not in written:
+            own = gradients.get(place)
+            gradients[place] = gradient.clone() if own is None else own + gradient
+    return gradients
 
 
 def _sources(operator, execution, held: Held, surrounded) -> list[tuple[str, int] | None]:

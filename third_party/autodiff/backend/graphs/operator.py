@@ -515,8 +515,8 @@ class LaunchOperator:
                 t.detach().requires_grad_() if n in wanted else t for n, t in enumerate(tensors)
             ]
             written = self.eager(leaves, ints, floats, grids)
-        node = next(t.grad_fn for t in written if t.requires_grad)
-        kept = keep(self, node, Held(tuple(before), tuple(after)))
+        nodes = (t.grad_fn for t in written if hasattr(t.grad_fn, "execution"))
+        kept = keep(self, next(nodes, None), Held(tuple(before), tuple(after)), tensors[0].device)
         return [*(t.detach() for t in written), *kept]
 
     def _kept(self, tensors, ints, floats, grids, wanted, before, after) -> list[Tensor]:
