@@ -1,6 +1,7 @@
 //===- BuildAccessSpace.cpp - Addresses and masks as an access space ------===//
 #include "autodiff/Analysis/AccessSpace.h"
 
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "triton/Dialect/Triton/IR/Dialect.h"
@@ -68,17 +69,10 @@ struct AccessSpace::Builder {
         tile(dyn_cast<RankedTensorType>(access->getOperand(0).getType())) {
     space.context = access->getContext();
     space.moves = from == From::Memory;
-    conditions.push_back(mask());
+    conditions.push_back(getMask(access));
   }
 
   From from() const { return space.moves ? From::Memory : From::Launch; }
-  Value mask() const {
-    if (auto load = dyn_cast<triton::LoadOp>(access))
-      return load.getMask();
-    if (auto sum = dyn_cast<AccumulateOp>(access))
-      return sum.getMask();
-    return cast<triton::StoreOp>(access).getMask();
-  }
 
   /// The space is but a bound of what is accessed.
   void loosen(const Reason &reason) {

@@ -1,11 +1,13 @@
 //===- Pointers.cpp - Where a pointer comes from --------------------------===//
 #include "autodiff/Analysis/Pointers.h"
 
+#include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
@@ -19,6 +21,13 @@ Value mlir::autodiff::getAccessedPointer(Operation *op) {
              triton::AtomicCASOp>(op)
              ? op->getOperand(0)
              : Value();
+}
+
+Value mlir::autodiff::getMask(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp, AccumulateOp>(
+          [](auto access) { return access.getMask(); })
+      .Default(Value());
 }
 
 SmallVector<Value> mlir::autodiff::getWrittenPointers(Operation *root) {

@@ -23,13 +23,6 @@ llvm::StringRef mlir::autodiff::stringifyInside(Inside inside) {
   return "nothing";
 }
 
-static Value getMask(Operation *op) {
-  if (auto store = dyn_cast<triton::StoreOp>(op))
-    return store.getMask();
-  auto atomic = dyn_cast<triton::AtomicRMWOp>(op);
-  return atomic ? atomic.getMask() : Value();
-}
-
 static Inside findInside(Operation *op, GradientAttr gradient, bool isSum) {
   if (gradient.getConfined() == Confined::All ||
       (isSum && gradient.getConfined() == Confined::Sums))

@@ -20,6 +20,10 @@ Type getPointee(Type type);
 /// accesses memory; null for other operations.
 Value getAccessedPointer(Operation *op);
 
+/// The mask of a load, a store, an atomic operation or a contribution; null if
+/// it has none, and for other operations.
+Value getMask(Operation *op);
+
 /// The kernel arguments that `pointer` may be derived from by pointer
 /// arithmetic, shape operations, loops, branches and selects, in order; none
 /// if it may also come from somewhere else.

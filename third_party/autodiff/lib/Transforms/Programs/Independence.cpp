@@ -7,17 +7,9 @@
 #include "autodiff/Support/Mutation.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::autodiff;
-
-Value mlir::autodiff::getMask(Operation *op) {
-  return TypeSwitch<Operation *, Value>(op)
-      .Case<triton::LoadOp, triton::StoreOp, triton::AtomicRMWOp>(
-          [](auto access) { return access.getMask(); })
-      .Default(Value());
-}
 
 bool mlir::autodiff::isElementwise(Operation *op) {
   auto isIndex = [](Type type) { return getElementTypeOrSelf(type).isIndex(); };

@@ -19,9 +19,6 @@ bool mayRunInAnyOrder(Operation *op, Operation *repeated);
 /// Why they may not; none if they may.
 Obstacle findDependence(Operation *op, Operation *repeated);
 
-/// The mask of a load, store or atomic operation; null for other operations.
-Value getMask(Operation *op);
-
 /// Whether each element of a result of `op` only depends on one of each
 /// operand.
 bool isElementwise(Operation *op);

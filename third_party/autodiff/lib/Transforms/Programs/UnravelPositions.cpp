@@ -10,6 +10,7 @@
 #include "Independence.h"
 #include "Line.h"
 #include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Builders/DerivedKernels.h"
 #include "autodiff/Builders/Slice.h"
 #include "autodiff/Builders/Tile.h"
