@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - Selections and casts, element by element ---------===//
+//===- Elementwise.cpp - Clamps and casts, element by element -------------===//
 //
 // Other elementwise operations (arith.mulf, math.exp) are in the table of
 // functions.
@@ -39,11 +39,6 @@ static Partials clamp(triton::ClampFOp op) {
 }
 
 void mlir::autodiff::addElementwiseRules(RuleTable &table) {
-  table.addElementwise<arith::SelectOp>(
-      "x̄₁ += c ? ȳ : 0, x̄₂ += c ? 0 : ȳ",
-      {nullptr,
-       [](Tile t, Tiles x, Tile) { return where(x[0], t, t.constant(0.0)); },
-       [](Tile t, Tiles x, Tile) { return where(x[0], t.constant(0.0), t); }});
   table.addElementwise<triton::ClampFOp>(
       "ȳ to x inside the bounds, to the bound that cuts outside", clamp);
 

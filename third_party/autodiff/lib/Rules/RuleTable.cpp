@@ -14,6 +14,7 @@ const RuleTable &RuleTable::get() {
   static const RuleTable table = [] {
     RuleTable table;
     addElementwiseRules(table);
+    addSelectRules(table);
     addFunctionRules(table);
     addCustomVjpRules(table);
     addShapeRules(table);

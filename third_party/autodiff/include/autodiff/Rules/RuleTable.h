@@ -101,6 +101,7 @@ private:
 
 // Each adds the rules of one file.
 void addElementwiseRules(RuleTable &table);
+void addSelectRules(RuleTable &table);
 void addFunctionRules(RuleTable &table);
 void addCustomVjpRules(RuleTable &table);
 void addShapeRules(RuleTable &table);
