@@ -485,6 +485,27 @@ def test_stubs_that_cannot_be_written(op, words, device, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@triton.jit
+def skipping_kernel(x, y, start, N: tl.constexpr):
+    for _ in range(start, 1, 3):
+        tl.store(y + tl.arange(0, N), tl.load(x + tl.arange(0, N)))
+
+
+def test_launches_that_write_to_nothing(device, tmp_path):
+    """Without iterations, for a constant of the launch, no store is left."""
+
+    def stub(kernel, x, y, start):
+        y = y.clone()
+        kernel[(1,)](x, y, start, N=8)
+        return y
+
+    args = tensors((8,), (8,), device=device)
+    op = autodiff(skipping_kernel, stub)
+    op.export(tmp_path / "exported.py", *args, 0)
+    with pytest.raises(AutodiffError, match="it writes to no tensor of floats"):
+        op.export(tmp_path / "exported.py", *args, 1)
+
+
 def test_where_it_cannot_be_written(device, tmp_path):
     op = autodiff(scale_kernel, launched)
     args = tensors((100,), (1,), device=device)

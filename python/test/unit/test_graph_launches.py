@@ -451,3 +451,37 @@ def test_outputs_without_history(device):
     compiled = torch.compile(launch, backend="aot_eager", fullgraph=True)
     inputs = random_tensor(32, device=device), random_tensor(16, device=device)
     assert_gradients_close(compiled, lambda x, w: (x.view(2, 16) * w).view(-1), inputs)
+
+
+@triton.jit
+def late_kernel(x, y, z, start, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    if y is not None:
+        tl.store(y + i, v * v)
+    for _ in range(start, 1, 3):
+        tl.store(z + i, v)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("writes_another", [False, True])
+def test_what_some_launches_leave(device, backend, start, writes_another):
+    """An output that only other launches of the kernel write to: 1 is a constant of this one, which
+    its loop never runs with.
+    """
+    kernel = differentiable(late_kernel)
+
+    def launch(x, z):
+        y = torch.empty_like(x) if writes_another else None
+        z = z.clone()
+        kernel[(1,)](x, y, z, start, N=16)
+        return (0 * x if y is None else y) + z
+
+    def reference(x, z):
+        return x * (x if writes_another else 0) + (z if start else x + 0 * z)
+
+    inputs = [random_tensor(16, device=device) for _ in range(2)]
+    assert_gradients_close(launch, reference, inputs)
+    compiled = torch.compile(launch, backend=backend, fullgraph=True)
+    assert_gradients_close(compiled, reference, inputs)

@@ -130,6 +130,45 @@ def test_only_what_has_no_tangent_goes_the_other_way(device, block, kind, monkey
 
 
 @triton.jit
+def squash(x):
+    return x / (1.0 + tl.abs(x))
+
+
+@triton.jit
+def decays_kernel(x, v, y, n, SUMS_FIRST: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    mask = i < n
+    a = tl.where(mask, tl.load(x + i, mask, 0.0) - 800.0, 0.0)
+    # Infinite in rows of padding.
+    decays = tl.where(i[:, None] >= i[None, :], tl.exp(a[:, None] - a[None, :]), 0.0)
+    values = tl.load(v) + tl.zeros([BLOCK, BLOCK], x.dtype.element_ty)
+    product = tl.dot(decays, values, input_precision="ieee")
+    rows = squash(tl.sum(product, 1)) if SUMS_FIRST else tl.sum(squash(product), 1)
+    tl.store(y, tl.sum(tl.where(mask, rows, 0.0), 0))
+
+
+@pytest.mark.parametrize("sums_first", [False, True])
+def test_infinite_rows(device, sums_first):
+    """A cotangent is zero there, so that its tangent does not depend on what moves."""
+
+    def stub(kernel, x, v):
+        y = x.new_empty(1)
+        kernel[(1,)](x, v, y, x.numel(), SUMS_FIRST=sums_first, BLOCK=16)
+        return y
+
+    def reference(x, v):
+        product = (x[:, None] - x[None, :]).exp().tril().sum(1, keepdim=True).expand(-1, 16) * v
+        if sums_first:
+            product = product.sum(1)
+        return (product / (1 + product.abs())).sum().reshape(1)
+
+    inputs = [random_tensor(size, device=device, dtype=torch.float64) for size in (11, 1)]
+    op = autodiff(decays_kernel, stub, order=2)
+    upstream = [torch.randn_like(op(*inputs))]
+    orders.assert_orders_close(op, reference, inputs, upstream, gradients._copy, gradients.floor)
+
+
+@triton.jit
 def five_kernel(a, b, c, d, e, y, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
