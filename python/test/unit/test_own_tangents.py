@@ -17,6 +17,7 @@ from triton.backends.autodiff import (
     differentiable,
     register_jvp,
     register_vjp,
+    stop_gradient,
 )
 
 pytestmark = [pytest.mark.usefixtures("own_rules")]
@@ -363,6 +364,29 @@ def test_bodies_whose_derivative_is_zero(device, rules, how):
     x, w = (random_tensor(16, device=device, dtype=F64).detach() for _ in range(2))
     with pytest.raises(AutodiffError, match="exact=True"):
         MIXED[how](times(_straight(rules)), x, w)
+
+
+@triton.jit
+def hidden_exponential(x):
+    return tl.exp(stop_gradient(x))
+
+
+@triton.jit
+def exponential_vjp(dy, x, y):
+    return dy * y
+
+
+@pytest.mark.parametrize("how", MIXED)
+@pytest.mark.parametrize("rules", ["vjp", "jvp", "vjp and jvp"])
+def test_values_that_rules_read_move_by_the_rules(device, rules, how):
+    """The body has the derivative zero, and nobody asks it for one."""
+    kind = custom_jvp if rules == "jvp" else custom_vjp
+    function = kind(hidden_exponential, exponential_vjp, exact=True)
+    if rules == "vjp and jvp":
+        function.defjvp(exponential_vjp, exact=True)
+    x, w = (random_tensor(16, device=device, dtype=F64).detach() for _ in range(2))
+    found = MIXED[how](times(function), x, w)
+    torch.testing.assert_close(found, MIXED[how](lambda x, w: x.exp() * w, x, w))
 
 
 @triton.jit
