@@ -56,8 +56,12 @@ LogicalResult autodiff::CustomVjpOp::verify() {
     auto yield = dyn_cast<YieldOp>(block.getTerminator());
     if (!yield)
       return emitOpError("should end with autodiff.yield");
-    if (failed(verifyFloats(*this, block.getArgumentTypes(), from, source,
-                            derivative)))
+    TypeRange arguments = block.getArgumentTypes();
+    bool takesValues = arguments.size() == from.size() + results.size() &&
+                       arguments.take_back(results.size()) == results;
+    if (takesValues)
+      arguments = arguments.drop_back(results.size());
+    if (failed(verifyFloats(*this, arguments, from, source, derivative)))
       return failure();
     return verifyFloats(*this, yield.getYielded().getTypes(), to, target,
                         derivative);

@@ -28,8 +28,11 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   OpBuilder &b = adjoint.builder;
   Block &pullback = op.getPullback().front();
   SmallVector<Value> cotangents;
-  for (auto [argument, result] :
-       llvm::zip_equal(pullback.getArguments(), op.getResults())) {
+  auto given = pullback.getArguments().take_front(op.getNumResults());
+  for (auto [argument, value] : llvm::zip(
+           pullback.getArguments().drop_front(given.size()), op.getValues()))
+    adjoint.primals.map(argument, adjoint.primal(value));
+  for (auto [argument, result] : llvm::zip_equal(given, op.getResults())) {
     Value cotangent = adjoint.get(result);
     cotangents.push_back(cotangent);
     if (!cotangent)
@@ -73,8 +76,11 @@ static void pushThrough(CustomVjpOp op, Tangents &tangents) {
     if (!mutation::isMade("rules:values that do not move"))
       tangents.primals.map(value, tangents.primal(result));
   }
-  for (auto [argument, input] :
-       llvm::zip_equal(block.getArguments(), op.getInputs()))
+  auto given = block.getArguments().take_front(op.getInputs().size());
+  for (auto [argument, value] :
+       llvm::zip(block.getArguments().drop_front(given.size()), op.getValues()))
+    tangents.primals.map(argument, tangents.primal(value));
+  for (auto [argument, input] : llvm::zip_equal(given, op.getInputs()))
     tangents.primals.map(argument,
                          castFloat(b, tangents.loc(), tangents.getOrZero(input),
                                    getElementTypeOrSelf(argument.getType())));

@@ -199,8 +199,10 @@ def Autodiff_CustomVjpOp : Autodiff_Op<"custom_vjp",
     The results are the `values`, as functions of the `inputs`. The pullback
     gets the cotangents of the results, may use any value from above, and yields
     one cotangent for each input. The pushforward, if there is one, gets the
-    tangents of the inputs, and yields one for each result. No derivative flows
-    through `values` themselves. `rule` is the name that errors use.
+    tangents of the inputs, and yields one for each result. Both may have the
+    values as further arguments, so that what they compute of these is not taken
+    for the same of what computes the values. No derivative flows through
+    `values` themselves. `rule` is the name that errors use.
 
     They are `exact` if their author says that they are the derivative of the
     values. Then what they compute has derivatives, and these are second ones.

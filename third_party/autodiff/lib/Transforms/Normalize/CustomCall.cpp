@@ -133,13 +133,12 @@ LogicalResult CustomCall::moveInto(Block &block, const Part &part,
       moved.push_back(op);
   llvm::sort(moved,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  for (Value value : once ? values : ValueRange())
-    if (llvm::is_contained(yielded, value) ||
-        llvm::any_of(moved, [&](Operation *op) {
-          return usesAny(op, [&](Value operand) { return operand == value; });
-        }))
-      mapping.map(value,
-                  OnceOp::create(builder, call.getLoc(), value, ValueRange()));
+  for (Value value : values) {
+    Value own = block.addArgument(value.getType(), call.getLoc());
+    if (once)
+      own = OnceOp::create(builder, call.getLoc(), own, ValueRange());
+    mapping.map(value, own);
+  }
   for (Operation *op : moved) {
     if (!isMemoryEffectFree(op) && !isa<triton::LoadOp>(op))
       return op->emitError()
@@ -178,8 +177,7 @@ LogicalResult CustomCall::link(unsigned number, bool forward, bool again) {
     return block;
   };
   again = again && !mutation::isMade("rules:a pullback that reads the body");
-  if (again)
-    addReaders(*back, gradients);
+  addReaders(*back, gradients);
   if (failed(moveInto(addBlock(custom.getPullback(), values), *back, gradients,
                       again)))
     return failure();
@@ -214,13 +212,14 @@ LogicalResult CustomCall::drop() {
 // Writing one
 //===----------------------------------------------------------------------===//
 
-/// Copies `block` to where `b` is, with stand-ins for its arguments; returns
-/// what it yields.
+/// Copies `block` to where `b` is, with stand-ins for the derivatives that it
+/// is given; returns what it yields.
 static SmallVector<Value> inlineWithStandIns(OpBuilder &b, Location loc,
                                              Block &block, ValueRange of,
                                              IRMapping mapping,
                                              StringRef what) {
-  for (auto [index, argument] : llvm::enumerate(block.getArguments())) {
+  auto given = block.getArguments().take_front(of.size());
+  for (auto [index, argument] : llvm::enumerate(given)) {
     std::string text = ("// autodiff." + what + " " + Twine(index)).str();
     auto standIn = triton::ElementwiseInlineAsmOp::create(
         b, loc, {argument.getType()}, text, "=r,r", /*pure=*/false,
@@ -261,6 +260,9 @@ void CustomCall::write(CustomVjpOp custom, ValueRange stopped) {
   IRMapping mapping;
   mapping.map(custom.getValues(), stopped);
   auto append = [&](Region &region, ValueRange of, StringRef what) {
+    auto read = region.front().getArguments().drop_front(of.size());
+    for (auto [argument, value] : llvm::zip(read, stopped))
+      mapping.map(argument, value);
     llvm::append_range(operands, inlineWithStandIns(b, loc, region.front(), of,
                                                     mapping, what));
   };
