@@ -102,3 +102,72 @@ def _scaled(kernel, x, w):
     y = x.clone()
     kernel[(1,)](y, w, x.numel(), BLOCK=16)
     return y
+
+
+@triton.jit
+def parts_kernel(x, y, n, stored, FIRST: tl.constexpr, TWICE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, i < n, 0.0)
+    if TWICE:
+        tl.store(y + 2 * i, v * v, i < n)
+        tl.store(y + 2 * i + 1, tl.exp(v), i < n)
+    elif FIRST < 0:
+        tl.store(y + i, v * v, i < stored)
+    elif tl.program_id(0) < FIRST:
+        tl.store(y + i, v * v, i < stored)
+
+
+FILLED = {
+    # Elements stored, first programs that store (-1: all), two stores, whether all is stored.
+    "all": (37, -1, False, True),
+    "fewer": (30, -1, False, False),
+    "some programs": (37, 2, False, False),
+    "halves": (37, -1, True, True),
+    "fewer halves": (30, -1, True, False),
+}
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("case", FILLED)
+def test_tangents_are_cleared_unless_all_are_stored(device, case, order, monkeypatch):
+    stored, first, twice, is_filled = FILLED[case]
+    from triton.backends.autodiff.launching import forward_mode, pure
+
+    asked, new_tangent = [], pure.new_tangent
+
+    def noting(primal, around, fills):
+        asked.append(fills)
+        return new_tangent(primal, around, fills)
+
+    monkeypatch.setattr(pure, "new_tangent", noting)
+    monkeypatch.setattr(forward_mode, "new_tangent", noting)
+    kernel = differentiable(parts_kernel)
+
+    def op(x):
+        y = x.new_zeros(2 * x.numel() if twice else x.numel())
+        n = stored if twice else x.numel()
+        kernel[(3,)](x, y, n, stored, FIRST=first, TWICE=twice, BLOCK=16)
+        return y
+
+    def reference(x):
+        count = min(stored, 16 * first) if first >= 0 else stored
+        x = torch.where(torch.arange(x.numel(), device=x.device) < count, x, 0)
+        if not twice:
+            return x * x
+        return torch.stack([x * x, x.exp() * (x != 0)], -1).flatten()
+
+    x = random_tensor(37, device=device, dtype=torch.float64).detach()
+    along = torch.randn_like(x)
+    if order == 1:
+        with torch.autograd.forward_ad.dual_level():
+            y = op(torch.autograd.forward_ad.make_dual(x, along))
+            found = torch.autograd.forward_ad.unpack_dual(y).tangent
+        assert_close(found, torch.func.jvp(reference, (x,), (along,))[1])
+    else:
+        results = []
+        for f in (op, reference):
+            given, u = x.clone().requires_grad_(), torch.ones_like(reference(x)).requires_grad_()
+            (g,) = torch.autograd.grad(f(given), given, u, create_graph=True)
+            results.append(torch.autograd.grad(g, (given, u), along))
+        assert_close(*results)
+    assert asked == [is_filled]

@@ -308,6 +308,12 @@ class DistinctCheck(_AddressCheck):
         return None if self.holds(args, grid) else "it may reach an element more than once"
 
 
+def address_check(data, arguments: int) -> BijectiveCheck | DistinctCheck:
+    """Build a check of either kind from JSON; raises `PlanError` if that is malformed."""
+    distinct = isinstance(data, dict) and data.get("kind") == DistinctCheck.kind
+    return (DistinctCheck if distinct else BijectiveCheck).from_json(data, arguments)
+
+
 def _varies(extent) -> bool:
     """Return whether a digit has one value in each program (`pids`)."""
     return isinstance(extent, list) and extent[:1] == ["pids"]

@@ -12,7 +12,7 @@ import numpy
 
 from ..errors import CheckError, PlanError
 from ..support.fields import get, number_below
-from .checks import DistinctCheck
+from .checks import BijectiveCheck, DistinctCheck, address_check
 from .expr import used_arguments
 from .spaces import Digit, Space
 
@@ -27,7 +27,8 @@ class Store:
     If all `deciders`, sums of digits, are equal, the stored values are equal. Without them, it is
     not known whether any two programs store the same. Stores with the same number `function` agree,
     too, where their deciders are equal. So they do where each decider has swapped with the one that
-    `exchange` names. The `check` is about all stores to the argument.
+    `exchange` names. The `check` is about all stores to the argument: that none meets another.
+    `fills` is, too: that they are the argument's elements.
     """
 
     argument: int
@@ -37,6 +38,7 @@ class Store:
     function: int | None
     exchange: tuple[int, ...]
     check: DistinctCheck | None
+    fills: BijectiveCheck | None = None
 
     @classmethod
     def from_json(cls, data, arguments: int) -> Store:
@@ -47,6 +49,8 @@ class Store:
                 tuple(Digit.from_json(digit, arguments) for digit in digits) for digits in deciders
             )
         check = data.get("check") if isinstance(data, dict) else None
+        check = None if check is None else address_check(check, arguments)
+        fills = check if isinstance(check, BijectiveCheck) else None
         function = get(data, "function", int) if "function" in data else None
         exchange = tuple(data.get("exchange", ()))
         if exchange and sorted(exchange) != list(range(len(deciders or ()))):
@@ -58,7 +62,8 @@ class Store:
             deciders,
             function,
             exchange,
-            None if check is None else DistinctCheck.from_json(check, arguments),
+            check if fills is None else fills.weakened(),
+            fills,
         )
 
     def used_arguments(self) -> set[int]:

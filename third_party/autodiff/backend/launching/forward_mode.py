@@ -14,7 +14,7 @@ from ..storage.memory import ALIGNMENT, Span, same_strides, storage_span
 from . import nodes
 from .blame import is_batch
 from .duals import LEVEL, is_active, tangent_of
-from .pure import laid_out_tangent
+from .pure import laid_out_tangent, new_tangent
 from .specialize import CompiledLaunch
 
 Tensor = torch.Tensor
@@ -57,9 +57,15 @@ def start(launch, state):
         for i in spec.tangents:
             around = state.accesses.around(i, leaves, launch.grid)
             memory[i] = None if around is None else _with_its_base(leaves[i], given.get(i), around)
-            if memory[i] is None:
+            if memory[i] is not None:
+                continue
+            if i in given:
                 name = f"tangent of argument {state.spec.names[i]!r}"
-                memory[i] = laid_out_tangent(given.get(i), leaves[i], around, False, name)
+                memory[i] = laid_out_tangent(given[i], leaves[i], around, False, name)
+            else:
+                place = spec.place_of_tangent(i)
+                is_filled = derived.fills(place, leaves[i], leaves, launch.grid)
+                memory[i] = new_tangent(leaves[i], around, is_filled)
         values = [*leaves, *memory.values()]
         pushed = CompiledLaunch(spec.function, spec.kernel, launch.grid, values)
         if torch.is_grad_enabled() and any(_wants(value) for value in values):

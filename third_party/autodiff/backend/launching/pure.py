@@ -151,13 +151,13 @@ class PureLaunch:
         return allocate(*layout, zero=False).copy_(tensor)
 
     def _tangent(self, argument: int, given: Tensor | None, leaves) -> Tensor:
-        return laid_out_tangent(
-            given,
-            leaves[self.like[argument]],
-            self.accesses.around(self.like[argument], leaves, self.grid),
-            argument in self.written,
-            self.state.spec.names[argument],
-        )
+        primal = leaves[self.like[argument]]
+        around = self.accesses.around(self.like[argument], leaves, self.grid)
+        if given is None:
+            is_filled = self.state.fills(argument, primal, leaves, self.grid)
+            return new_tangent(primal, around, is_filled)
+        is_own = argument in self.written
+        return laid_out_tangent(given, primal, around, is_own, self.state.spec.names[argument])
 
     def evaluate(self, returned, wanted, tensors, cotangents: dict[int, Tensor]) -> list[Tensor]:
         """Return contents of written arguments, then gradients by those that are `wanted`: P, for
@@ -235,7 +235,8 @@ class PureLaunch:
         moved = {j: cotangents[j] for j in primal.written if j in cotangents}
         if not upstream or not upstream.keys() >= moved.keys():
             raise WithoutPlan("the tangent of an upstream gradient came, and not the gradient")
-        dual = primal.dual(wanted, tuple(upstream), frozenset(moving), bool(moved), leaves[:count])
+        sets = self.state.spec.given, frozenset(moving)
+        dual = primal.dual(wanted, tuple(upstream), sets, bool(moved), leaves[:count])
         ran = dual.programs(bool(returned))
         if eager_flops.is_counting():
             eager_flops.count_dual(dual, ran, leaves[:count])
@@ -247,25 +248,26 @@ class PureLaunch:
         found = (gradients[i] if i in gradients else torch.zeros_like(leaves[i]) for i in wanted)
         return [*(leaves[j] for j in returned), *found]
 
-    def dual(self, wanted, outputs, arguments: frozenset[int], moves: bool, leaves) -> Dual:
-        """Return a plan with tangents of these arguments, and perhaps of upstream gradients.
+    def dual(self, wanted, outputs, sets, moves: bool, leaves) -> Dual:
+        """Return a plan with tangents of arguments, and perhaps of upstream gradients.
 
-        Raises `WithoutPlan` if that cannot be.
+        `sets` are the arguments that have some before the launch, and after it. Raises
+        `WithoutPlan` if that cannot be.
         """
         execution = self.state.to_differentiate(wanted, outputs, self.grid, leaves)
-        found = execution.duals.get((arguments, moves))
+        found = execution.duals.get((sets, moves))
         if found is None:
-            found = execution.why_not_dual() or self._new_dual(execution, arguments, moves)
-            execution.duals[arguments, moves] = found
+            found = execution.why_not_dual() or self._new_dual(execution, sets, moves)
+            execution.duals[sets, moves] = found
         if isinstance(found, str):
             raise WithoutPlan(found)
         return found
 
-    def _new_dual(self, execution, arguments: frozenset[int], moves: bool) -> Dual | str:
+    def _new_dual(self, execution, sets, moves: bool) -> Dual | str:
         """Return a plan with tangents; a text that says why not, if there is none."""
-        read = frozenset(execution.plan.reread())
+        read = execution.plan.reread()
         try:
-            found = Dual(execution, Moving(arguments, moves, read, self.state.rules))
+            found = Dual(execution, Moving(*sets, moves, read, self.state.rules))
             found.compile()
         except (NoTangents, DoesNotFit) as error:
             # What has no tangent in a backward may have one in the forward, which is differentiated
@@ -289,15 +291,22 @@ class PureLaunch:
             settling.launch(self.grid, leaves)
 
 
-def laid_out_tangent(given, primal: Tensor, around, is_own: bool, name: str) -> Tensor:
-    """Return a tangent, or zeros, addressed as its primal; a copy, if it is to be its `own`.
+def new_tangent(primal: Tensor, around, is_filled: bool) -> Tensor:
+    """Return a tangent of zeros, addressed as its primal, or memory for one that a launch fills.
+
+    `around` is the span that the kernel touches, if that is more than the tensor.
+    """
+    layout = primal.shape, primal.stride(), around or own_span(primal), primal.dtype
+    return allocate(*layout, primal.device, zero=around is not None or not is_filled)
+
+
+def laid_out_tangent(given: Tensor, primal: Tensor, around, is_own: bool, name: str) -> Tensor:
+    """Return a tangent addressed as its primal; a copy, if it is to be its `own`.
 
     `around` is the span that the kernel touches, if that is more than the tensor.
     """
     shape, strides, dtype = primal.shape, primal.stride(), primal.dtype
     span = around or own_span(primal)
-    if given is None:
-        return allocate(shape, strides, span, dtype, primal.device, zero=True)
     if given.shape != shape or given.device != primal.device:
         raise ArgumentError(
             f"the {name} has shape {tuple(given.shape)} on {given.device}, and should have "

@@ -162,6 +162,16 @@ class KernelState:
         """Whether the kernel stores to an argument."""
         return self.plain.arguments[argument].stored or argument in self.spec.settled
 
+    def fills(self, argument: int, tensor, leaves, grid) -> bool:
+        """Whether a launch is known to store to each element of an argument, laid out as this
+        tensor, of which it reads nothing.
+        """
+        if self.plain.arguments[argument].loaded:
+            return False
+        checks = (s.fills for s in self.plain.stores if s.argument == argument)
+        given = tensor.shape, tensor.stride(), leaves, grid
+        return any(check is not None and check.holds(*given) for check in checks)
+
     def with_tangents(self, arguments: frozenset[int]) -> KernelState:
         """Return the state of the kernel that computes tangents, too, from those of arguments.
 

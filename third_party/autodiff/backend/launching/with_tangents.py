@@ -46,8 +46,8 @@ class Settling:
 class WithTangents(Specialization):
     """The arguments of a kernel that computes tangents, too: first those of the `primal`.
 
-    `tangents` are the arguments of the primal whose tangents follow, in order. Tangents are
-    addressed as their primals are.
+    `tangents` are the arguments of the primal whose tangents follow, in order: those that are
+    `given`, and those that it stores to. Tangents are addressed as their primals are.
     """
 
     def __init__(self, primal: Specialization, arguments, rules, chosen: dict):
@@ -57,6 +57,7 @@ class WithTangents(Specialization):
         )
         executable.compile()
         self.primal = primal
+        self.given = frozenset(arguments)
         self.tangents = made.tangents
         self.kernel = executable.compiled
         self.function = primal.function

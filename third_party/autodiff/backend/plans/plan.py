@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..checking import bounds
-from ..checking.checks import BijectiveCheck, DistinctCheck
+from ..checking.checks import BijectiveCheck, DistinctCheck, address_check
 from ..checking.expr import evaluate, used_arguments, used_counters, validate
 from ..checking.races import Store
 from ..checking.spaces import Space, union
@@ -418,11 +418,6 @@ def _pairs(value, arguments: int):
     return tuple(tuple(pair) for pair in value)
 
 
-def _gradient_check(data, arguments: int) -> BijectiveCheck | DistinctCheck:
-    distinct = isinstance(data, dict) and data.get("kind") == DistinctCheck.kind
-    return (DistinctCheck if distinct else BijectiveCheck).from_json(data, arguments)
-
-
 def _kernel(data, arguments, buffers, gradients, sizes) -> Kernel:
     grid = data.get("grid", "primal") if isinstance(data, dict) else None
     if grid == "primal":
@@ -522,7 +517,7 @@ def load(text: str) -> Plan:
                 one_of(get(g, "dtype", str), DTYPES, "gradient dtype"),
                 one_of(get(g, "init", str), INITS, "init"),
                 one_of(get(g, "accumulate", str), ACCUMULATIONS, "accumulate"),
-                tuple(_gradient_check(c, len(arguments)) for c in get(g, "checks", list, [])),
+                tuple(address_check(c, len(arguments)) for c in get(g, "checks", list, [])),
                 get(g, "returned", bool, True),
                 partials,
                 get(g, "remainder", bool, False),
@@ -579,7 +574,7 @@ def load(text: str) -> Plan:
         ),
         report=get(data, "report", dict, {}),
         steps=steps_of(get(data, "steps", list)),
-        checks=tuple(_gradient_check(c, len(arguments)) for c in get(data, "checks", list, [])),
+        checks=tuple(address_check(c, len(arguments)) for c in get(data, "checks", list, [])),
         sizes=sizes,
         counting=counting,
         hazards=tuple(

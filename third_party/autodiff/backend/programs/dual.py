@@ -46,12 +46,14 @@ class Pair:
 class Moving:
     """What has tangents in a run of a plan.
 
-    `arguments` are those whose content has some, before or after the launch; `upstream` says
-    whether upstream gradients have. `read` are the arguments that the backward reads again.
+    `before` are the arguments whose content has some before the launch, `after` those that have
+    some after it; `upstream` says whether upstream gradients have. `read` are the arguments that
+    the backward reads again.
     """
 
-    def __init__(self, arguments: frozenset[int], upstream: bool, read: frozenset[int], rules):
-        self.arguments, self.upstream, self.read, self.rules = arguments, upstream, read, rules
+    def __init__(self, before: frozenset[int], after: frozenset[int], upstream: bool, read, rules):
+        self.before, self.after, self.upstream = before, after, upstream
+        self.read, self.rules = frozenset(read), rules
 
 
 class _Dual:
@@ -91,14 +93,20 @@ class _Dual:
 
     def _moves(self, kind: str, index: int) -> bool:
         moving = self.moving
-        if kind in ("argument", "before"):
-            return index in moving.arguments
+        if kind == "argument":
+            return index in self._moving_arguments()
+        if kind == "before":
+            return index in moving.before
         if kind == "cotangent":
             return moving.upstream or self._begins_with_upstream(index)
         if kind == "buffer":
             _, dtype, _ = self.buffers[index]
             return dtype.is_floating_point
         return kind in ("gradient", "rounded")
+
+    def _moving_arguments(self) -> frozenset[int]:
+        """Return the arguments whose content has tangents when the program begins."""
+        raise NotImplementedError
 
     def _begins_with_upstream(self, index: int) -> bool:
         """Whether a gradient's memory begins with an upstream gradient."""
@@ -183,6 +191,9 @@ class DualForward(_Dual, Forward):
             plan.forward = Executable(own, spec.target, spec.options, {})
         super().__init__(plan, execution.forward.facts, spec, execution.copied)
 
+    def _moving_arguments(self) -> frozenset[int]:
+        return self.moving.before
+
     def count(self, pair: Pair) -> None:
         """Count how often loops run."""
         super().count(pair.values)
@@ -194,8 +205,13 @@ class DualBackward(_Dual, Backward):
 
     def __init__(self, execution, moving: Moving):
         self.moving, self.zeros = moving, []
+        self._copied = frozenset(execution.copied)
         given = execution.backward
         super().__init__(given.executable_plan, given.facts, given.spec)
+
+    def _moving_arguments(self) -> frozenset[int]:
+        # Of those that the forward has copied, it reads what they held before.
+        return self.moving.before | (self.moving.after - self._copied)
 
     def _tallied(self) -> frozenset[int]:
         # To round at once is for values alone.

@@ -33,8 +33,9 @@ static ArrayAttr toSums(MLIRContext *context, ArrayRef<LinearForm> sums) {
 }
 
 /// The addresses of a store; null if a launch cannot compute them exactly.
-/// `all` checks that all stores to the argument are distinct. `function` is one
-/// that other stores have, too.
+/// `all` checks that all stores to the argument are distinct, or if they are
+/// exact, that they are its elements. `function` is one that other stores have,
+/// too.
 static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
                            const StoredFunction *function, CheckAttr all) {
   MLIRContext *context = kernel.getContext();
@@ -76,8 +77,15 @@ void MarkStores::transform() {
     // If this check holds, the launch need not look at each element.
     std::optional<AccessSpace> all = AccessSpace::ofAll(
         llvm::map_to_vector(stores, [](auto op) -> Operation * { return op; }));
-    CheckAttr check =
-        all ? all->toCheck(CheckKind::Distinct, argument) : CheckAttr();
+    bool areExact = all && all->isExact() &&
+                    llvm::all_of(stores, [](triton::StoreOp store) {
+                      auto space = AccessSpace::reachOf(store);
+                      return space && space->isExact();
+                    });
+    CheckAttr check;
+    if (all)
+      check = all->toCheck(
+          areExact ? CheckKind::Bijective : CheckKind::Distinct, argument);
     auto functions = findStoredFunctions(stores);
     for (auto [store, found] : llvm::zip_equal(stores, functions)) {
       const std::optional<StoredFunction> &function = found;

@@ -1,9 +1,10 @@
 // RUN: triton-autodiff-opt %s -split-input-file -autodiff-normalize \
 // RUN:   -autodiff-mark-stores | FileCheck %s
 
-// Each program, and each lane, has an element and a value of its own.
+// Each program, and each lane, has an element and a value of its own. All that is
+// checked may be all of the tensor.
 // CHECK: autodiff.stored <1 "{{.*}}" <0 [<8 x [<1 x pid0 of program>]>, <1 x [<1 x 8 of axis 0>]>] exact = true>
-// CHECK-SAME: deciders {{\[\[}}#autodiff.digit<8 x pid0 of program>, #autodiff.digit<1 x ? of axis 0>{{\]\]}} check <distinct 1
+// CHECK-SAME: deciders {{\[\[}}#autodiff.digit<8 x pid0 of program>, #autodiff.digit<1 x ? of axis 0>{{\]\]}} check <bijective 1
 // CHECK-LABEL: tt.func @apart(
 tt.func @apart(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
   %c8 = arith.constant 8 : i32
@@ -211,5 +212,39 @@ tt.func @mirrored(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   %py2t = tt.trans %py2 {order = array<i32: 1, 0>} : tensor<4x2x!tt.ptr<f32>> -> tensor<2x4x!tt.ptr<f32>>
   %yt = tt.trans %y {order = array<i32: 1, 0>} : tensor<4x2xf32> -> tensor<2x4xf32>
   tt.store %py2t, %yt : tensor<2x4x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Some programs store to one half: nothing is checked of both.
+// CHECK: autodiff.stored <1 "{{.*}}" <0 [<16 x [<1 x pid0 of program>]>, <1 x [<1 x 8 of axis 0>]>] exact = true>
+// CHECK-SAME: function 0
+// CHECK-NOT: check
+// CHECK: autodiff.stored <1 "{{.*}}" <8 [<16 x [<1 x pid0 of program>] below 2>, <1 x [<1 x 8 of axis 0>]>] exact = true>
+// CHECK-NOT: check
+// CHECK-LABEL: tt.func @some(
+tt.func @some(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %c8 = arith.constant 8 : i32
+  %c16 = arith.constant 16 : i32
+  %c2 = arith.constant 2 : i32
+  %pid = tt.get_program_id x : i32
+  %lane = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %start = arith.muli %pid, %c16 : i32
+  %p0 = tt.addptr %py, %start : !tt.ptr<f32>, i32
+  %p1 = tt.addptr %p0, %c8 : !tt.ptr<f32>, i32
+  %px0 = tt.addptr %px, %start : !tt.ptr<f32>, i32
+  %sx = tt.splat %px0 : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %px1 = tt.addptr %sx, %lane : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %x = tt.load %px1 : tensor<8x!tt.ptr<f32>>
+  %s0 = tt.splat %p0 : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %q0 = tt.addptr %s0, %lane : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  %s1 = tt.splat %p1 : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %q1 = tt.addptr %s1, %lane : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  tt.store %q0, %x : tensor<8x!tt.ptr<f32>>
+  %is = arith.cmpi slt, %pid, %c2 : i32
+  scf.if %is {
+    tt.store %q1, %x : tensor<8x!tt.ptr<f32>>
+  }
   tt.return
 }
