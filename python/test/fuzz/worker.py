@@ -37,9 +37,7 @@ def load(text: str, path: Path):
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     loaded = importlib.util.module_from_spec(spec)
-    # Dynamo imports the modules of functions by name; these are for one program only.
-    for name in [name for name in sys.modules if name.startswith(PROGRAMS)]:
-        del sys.modules[name]
+    # Dynamo imports the modules of functions by name.
     sys.modules[path.stem] = loaded
     spec.loader.exec_module(loaded)
     return loaded
@@ -100,6 +98,8 @@ def judged(subject: Subject, request: dict, folder: Path) -> Verdict:
 
 def answer(requests: list[dict], folder: Path):
     """Yield what came of each program."""
+    for name in [name for name in sys.modules if name.startswith(PROGRAMS)]:
+        del sys.modules[name]
     for subject, request in zip(subjects(requests, folder), requests, strict=True):
         begin = time.process_time()
         levels.use(request.get("level", levels.USUAL))
