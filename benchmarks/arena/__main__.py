@@ -12,7 +12,7 @@ from . import ROOT
 from .case import Case
 from .packages import installed, plugins
 from .pool import Pool, default_cache, threads_of_each
-from .rows import JUDGED, TIMED, Sink, read, settled
+from .rows import JUDGED, ORDERS, TIMED, Sink, read, settled
 from .worker import Request
 
 
@@ -93,13 +93,23 @@ def _request(options, job: str, tasks_: list) -> Request:
     return Request(job, options.device, tasks_, exact, not options.unspoilt, given, cache)
 
 
-def judge(options) -> None:
-    """Judge the gradients of all variants; also measures a case's first call."""
-    left, write = _open(options, JUDGED)
+def _run(options, job: str, name: str, done: str) -> None:
+    left, write = _open(options, name)
     threads_of_each(options.jobs)
     pool = Pool(options.jobs, write, options.limit, options.seconds)
-    missing = pool.run(_request(options, "judge", case) for case in left)
-    print(f"{missing} variants are left" if missing else "all variants are judged")
+    missing = pool.run(_request(options, job, case) for case in left)
+    print(f"{missing} variants are left" if missing else f"all variants are {done}")
+
+
+def judge(options) -> None:
+    """Judge the gradients of all variants; also measures a case's first call."""
+    _run(options, "judge", JUDGED, "judged")
+
+
+def orders(options) -> None:
+    """Compare tangents with gradients, and second derivatives with one another."""
+    options.sizes = options.sizes or ["small"]
+    _run(options, "orders", ORDERS, "looked at")
 
 
 def measure(options) -> None:
@@ -147,7 +157,12 @@ def parser() -> argparse.ArgumentParser:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    for name, function in (("judge", judge), ("time", measure), ("list", show)):
+    for name, function in (
+        ("judge", judge),
+        ("orders", orders),
+        ("time", measure),
+        ("list", show),
+    ):
         command = commands.add_parser(name, help=function.__doc__)
         command.set_defaults(function=function)
         command.add_argument("--only", default="", help="names, or parts of names, with commas")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-JUDGED, TIMED = "judged.jsonl", "timed.jsonl"
+JUDGED, TIMED, ORDERS = "judged.jsonl", "timed.jsonl", "orders.jsonl"
 # Errors that may not happen again in a later run.
 _TRANSIENT = ("out of memory", "no result within")
 

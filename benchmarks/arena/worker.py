@@ -21,6 +21,7 @@ import torch
 
 from .case import Variant
 from .measure import first_calls, times, warm_up
+from .orders import looked_at
 from .packages import plugins
 from .problem import THEIRS, TheirsEnds, context_is_lost, told
 from .trial import judged, make_problem
@@ -35,7 +36,7 @@ class Request(NamedTuple):
     `lost` has pairs of such a task and how a process ended that ran the authors' code for it.
     """
 
-    job: str  # "judge", "warm" or "time"
+    job: str  # "judge", "orders", "warm" or "time"
     device: str
     tasks: list
     exact: str
@@ -77,9 +78,12 @@ def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: st
             raise TheirsEnds(lost)
         tell(who=who)
 
-    def make():
-        return make_problem(plugin, case, variant, request.device, request.options, announce)
+    def make(options=None):
+        options = {**request.options, **(options or {})}
+        return make_problem(plugin, case, variant, request.device, options, announce)
 
+    if request.job == "orders":
+        return looked_at(make({"order": 2}))
     if request.job != "judge" or fresh:
         problem = make()
         found["first" if fresh else "again"] = first_calls(problem)

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import arena_plugin
 import pytest
 import torch
-from arena import ROOT, picture, rows
+from arena import ROOT, orders, picture, rows
 from arena.case import Maker, Variant
 from arena.judge import AGREE, NEITHER, OURS_RIGHT, THEIRS_RIGHT, UNDECIDED, Judge, tolerance
 from arena.launches import Bypassed, first_configuration
@@ -267,6 +267,47 @@ def test_no_backward_is_tuned(device, monkeypatch):
     monkeypatch.setattr(arena_plugin.Silu, "gradient", watched)
     trial_of("right", torch.float32, device).run()
     assert met and bench not in met
+
+
+class Lopsided(torch.autograd.Function):
+    """x² · w, and what is no gradient: its derivative is not symmetric."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * x * w
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensors
+        return dy * x * w, dy * x * x
+
+
+def test_orders_are_compared(device, monkeypatch, dtype):
+    problem = trial_of("right", dtype, device).problem
+    row = orders.looked_at(problem)
+    assert row["verdict"] == orders.RIGHT, row
+    found = orders._tangents
+    monkeypatch.setattr(orders, "_tangents", lambda *args: [1.2 * t for t in found(*args)])
+    row = orders.looked_at(problem)
+    assert row["tangents"]["verdict"] == row["verdict"] == orders.WRONG, row
+    inputs = {"w": torch.randn(6, 40, device=device, dtype=dtype, requires_grad=True)}
+    problem.inputs |= inputs
+    problem.leaves.append(inputs["w"])
+    problem.case = dataclasses.replace(problem.case, function=lambda x, w: Lopsided.apply(x, w))
+    problem.used = None
+    row = orders.looked_at(problem)
+    assert row["tangents"]["verdict"] == orders.REFUSED, row
+    assert row["second"]["verdict"] == row["verdict"] == orders.WRONG, row
+
+
+@pytest.mark.cpu
+def test_orders_are_a_run(tmp_path):
+    options = ["--device", "cpu", "--out", str(tmp_path / "out"), "--dtypes", "float32"]
+    arena("orders", *options, "--only", "right,scaled,crashes", folder=tmp_path)
+    found = {key[1]: row for key, row in rows.read([tmp_path / "out"], rows.ORDERS).items()}
+    assert found["right"]["verdict"] == found["scaled"]["verdict"] == orders.RIGHT, found
+    assert "signal 11" in found["crashes"]["failed"], found["crashes"]
 
 
 def test_inputs_are_the_same_in_every_run(device):

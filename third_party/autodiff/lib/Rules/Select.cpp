@@ -28,7 +28,8 @@ namespace {
 /// backward has these: a cotangent may be zero, and what it is multiplied by
 /// infinite.)
 struct Guard {
-  /// Of each condition, what the selection says if it holds.
+  /// Whether the selection is zero if its conditions hold, all of them; if not,
+  /// it is the product if one of them holds.
   bool isZeroIf;
   Value product;
   SmallVector<Value> factors;
@@ -36,6 +37,13 @@ struct Guard {
   SmallVector<Value> conditions;
 
   static std::optional<Guard> of(arith::SelectOp select);
+  /// How conditions ask for a factor, and for a product that is NaN.
+  CmpFPredicate isZero() const {
+    return isZeroIf ? CmpFPredicate::OEQ : CmpFPredicate::UNE;
+  }
+  CmpFPredicate isNaN() const {
+    return isZeroIf ? CmpFPredicate::UNE : CmpFPredicate::OEQ;
+  }
 };
 } // namespace
 
@@ -64,20 +72,17 @@ std::optional<Guard> Guard::of(arith::SelectOp select) {
     collect<arith::AndIOp>(select.getCondition(), parts);
   else
     collect<arith::OrIOp>(select.getCondition(), parts);
-  auto [isZero, isNaN] =
-      guard.isZeroIf ? std::pair(CmpFPredicate::OEQ, CmpFPredicate::UNE)
-                     : std::pair(CmpFPredicate::UNE, CmpFPredicate::OEQ);
   bool asksForNaN = false;
   for (Value part : parts) {
     auto compare = part.getDefiningOp<arith::CmpFOp>();
-    if (compare && compare.getPredicate() == isNaN &&
+    if (compare && compare.getPredicate() == guard.isNaN() &&
         compare.getLhs() == guard.product &&
         compare.getRhs() == guard.product) {
       asksForNaN = true;
       continue;
     }
     guard.conditions.push_back(part);
-    if (compare && compare.getPredicate() == isZero &&
+    if (compare && compare.getPredicate() == guard.isZero() &&
         matchPattern(compare.getRhs(), m_AnyZeroFloat()))
       guard.factors.push_back(compare.getLhs());
   }
@@ -89,10 +94,7 @@ std::optional<Guard> Guard::of(arith::SelectOp select) {
 /// The tangent of a product that is guarded, zero where it is NaN and the
 /// factors are zero, as their tangents are: t·w for t = 0 does not depend on w.
 static Tile guarded(Tile tangent, const Guard &guard, Tangents &tangents) {
-  auto [isZero, isNaN] =
-      guard.isZeroIf ? std::pair(CmpFPredicate::OEQ, CmpFPredicate::UNE)
-                     : std::pair(CmpFPredicate::UNE, CmpFPredicate::OEQ);
-  Value condition = compare(isNaN, tangent, tangent);
+  Value condition = compare(guard.isNaN(), tangent, tangent);
   auto require = [&](Value next) {
     condition = guard.isZeroIf
                     ? Value(arith::AndIOp::create(tangent.b(), tangent.loc(),
@@ -105,7 +107,7 @@ static Tile guarded(Tile tangent, const Guard &guard, Tangents &tangents) {
   for (Value factor : guard.factors)
     if (Value moves = tangents.get(factor)) {
       Tile t(tangent.b(), tangent.loc(), moves);
-      require(compare(isZero, t, t.constant(0.0)));
+      require(compare(guard.isZero(), t, t.constant(0.0)));
     }
   Tile zero = tangent.constant(0.0);
   return guard.isZeroIf ? where(condition, zero, tangent)
