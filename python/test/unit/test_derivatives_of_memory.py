@@ -105,32 +105,41 @@ def _scaled(kernel, x, w):
 
 
 @triton.jit
-def parts_kernel(x, y, n, stored, FIRST: tl.constexpr, TWICE: tl.constexpr, BLOCK: tl.constexpr):
+def parts_kernel(
+    x, y, n, stored, FIRST: tl.constexpr, TWICE: tl.constexpr, RETURNS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, i < n, 0.0)
+    if RETURNS:
+        if tl.program_id(0) >= FIRST:
+            return
     if TWICE:
         tl.store(y + 2 * i, v * v, i < n)
         tl.store(y + 2 * i + 1, tl.exp(v), i < n)
-    elif FIRST < 0:
+    elif FIRST < 0 or RETURNS:
         tl.store(y + i, v * v, i < stored)
     elif tl.program_id(0) < FIRST:
         tl.store(y + i, v * v, i < stored)
 
 
 FILLED = {
-    # Elements stored, first programs that store (-1: all), two stores, whether all is stored.
-    "all": (37, -1, False, True),
-    "fewer": (30, -1, False, False),
-    "some programs": (37, 2, False, False),
-    "halves": (37, -1, True, True),
-    "fewer halves": (30, -1, True, False),
+    # Elements stored, first programs that store (-1: all), two stores, whether the others return,
+    # whether all is stored.
+    "all": (37, -1, False, False, True),
+    "fewer": (30, -1, False, False, False),
+    "some programs": (37, 2, False, False, False),
+    "others return": (37, 2, False, True, False),
+    "halves": (37, -1, True, False, True),
+    "fewer halves": (30, -1, True, False, False),
+    "halves of some": (37, 2, True, True, False),
 }
 
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("case", FILLED)
 def test_tangents_are_cleared_unless_all_are_stored(device, case, order, monkeypatch):
-    stored, first, twice, is_filled = FILLED[case]
+    stored, first, twice, returns, is_filled = FILLED[case]
     from triton.backends.autodiff.launching import forward_mode, pure
 
     asked, new_tangent = [], pure.new_tangent
@@ -146,7 +155,7 @@ def test_tangents_are_cleared_unless_all_are_stored(device, case, order, monkeyp
     def op(x):
         y = x.new_zeros(2 * x.numel() if twice else x.numel())
         n = stored if twice else x.numel()
-        kernel[(3,)](x, y, n, stored, FIRST=first, TWICE=twice, BLOCK=16)
+        kernel[(3,)](x, y, n, stored, first, twice, returns, BLOCK=16)
         return y
 
     def reference(x):
