@@ -376,16 +376,31 @@ def sigmoid_rule(t, x, y):
     return t * (y * (1 - y))
 
 
-@pytest.mark.parametrize("how", MIXED)
-@pytest.mark.parametrize("rules", ["vjp", "jvp", "vjp and jvp"])
-def test_values_that_rules_read_move_by_the_rules(device, rules, how):
+def _hidden(rules):
     """The body has the derivative zero, and nobody asks it for one."""
     kind = custom_jvp if rules == "jvp" else custom_vjp
     function = kind(hidden_sigmoid, sigmoid_rule, exact=True)
     if rules == "vjp and jvp":
         function.defjvp(sigmoid_rule, exact=True)
+    return function
+
+
+HIDDEN = pytest.mark.parametrize("rules", ["vjp", "jvp", "vjp and jvp"])
+
+
+@pytest.mark.parametrize("how", SECOND)
+@HIDDEN
+def test_values_that_rules_read_move_by_the_rules(device, rules, how):
+    x = random_tensor(16, device=device, dtype=F64)
+    found = SECOND[how](elementwise(_hidden(rules)), x)
+    torch.testing.assert_close(found, SECOND[how](lambda x: (x * x).sigmoid(), x))
+
+
+@pytest.mark.parametrize("how", MIXED)
+@HIDDEN
+def test_values_that_rules_read_beside_another(device, rules, how):
     x, w = (random_tensor(16, device=device, dtype=F64).detach() for _ in range(2))
-    found = MIXED[how](times(function), x, w)
+    found = MIXED[how](times(_hidden(rules)), x, w)
     torch.testing.assert_close(found, MIXED[how](lambda x, w: x.sigmoid() * w, x, w))
 
 
