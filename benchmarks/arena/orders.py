@@ -42,7 +42,8 @@ def _tangents(problem: Problem, along: list[Tensor]) -> list[Tensor | None]:
 
     def dual(x: Tensor) -> Tensor:
         copy = leaf(x).detach()
-        return forward_ad.make_dual(copy, next(following)) if x.requires_grad else copy
+        # A kernel in place changes both.
+        return forward_ad.make_dual(copy, next(following).clone()) if x.requires_grad else copy
 
     with forward_ad.dual_level():
         outputs = problem.call(OURS, mapped(dual, problem.inputs))
