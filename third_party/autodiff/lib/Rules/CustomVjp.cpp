@@ -20,6 +20,18 @@ static Value onceUnlessExact(OpBuilder &b, CustomVjpOp op, Value derivative,
              : derivative;
 }
 
+/// Maps the arguments of a region that are values of `op`; returns those in
+/// front of them, `count` derivatives.
+template <typename State>
+static Block::BlockArgListType mapValues(CustomVjpOp op, Block &block,
+                                         unsigned count, State &state) {
+  auto arguments = block.getArguments();
+  for (auto [argument, value] :
+       llvm::zip(arguments.drop_front(count), op.getValues()))
+    state.primals.map(argument, state.primal(value));
+  return arguments.take_front(count);
+}
+
 /// Applies the pullback's region to the adjoints of the results.
 static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   if (llvm::none_of(op.getResults(),
@@ -28,10 +40,7 @@ static LogicalResult customVjp(CustomVjpOp op, Adjoint &adjoint) {
   OpBuilder &b = adjoint.builder;
   Block &pullback = op.getPullback().front();
   SmallVector<Value> cotangents;
-  auto given = pullback.getArguments().take_front(op.getNumResults());
-  for (auto [argument, value] : llvm::zip(
-           pullback.getArguments().drop_front(given.size()), op.getValues()))
-    adjoint.primals.map(argument, adjoint.primal(value));
+  auto given = mapValues(op, pullback, op.getNumResults(), adjoint);
   for (auto [argument, result] : llvm::zip_equal(given, op.getResults())) {
     Value cotangent = adjoint.get(result);
     cotangents.push_back(cotangent);
@@ -76,10 +85,7 @@ static void pushThrough(CustomVjpOp op, Tangents &tangents) {
     if (!mutation::isMade("rules:values that do not move"))
       tangents.primals.map(value, tangents.primal(result));
   }
-  auto given = block.getArguments().take_front(op.getInputs().size());
-  for (auto [argument, value] :
-       llvm::zip(block.getArguments().drop_front(given.size()), op.getValues()))
-    tangents.primals.map(argument, tangents.primal(value));
+  auto given = mapValues(op, block, op.getInputs().size(), tangents);
   for (auto [argument, input] : llvm::zip_equal(given, op.getInputs()))
     tangents.primals.map(argument,
                          castFloat(b, tangents.loc(), tangents.getOrZero(input),

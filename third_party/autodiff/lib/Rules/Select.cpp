@@ -3,6 +3,7 @@
 #include "autodiff/Rules/Partials.h"
 #include "autodiff/Rules/RuleTable.h"
 #include "autodiff/Rules/Tangents.h"
+#include "autodiff/Support/Leaves.h"
 #include "autodiff/Support/Mutation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -44,20 +45,13 @@ struct Guard {
   CmpFPredicate isNaN() const {
     return isZeroIf ? CmpFPredicate::UNE : CmpFPredicate::OEQ;
   }
+  /// `t` or zero, as a condition for the product says.
+  Tile choose(Value condition, Tile t) const {
+    Tile zero = t.constant(0.0);
+    return isZeroIf ? where(condition, zero, t) : where(condition, t, zero);
+  }
 };
 } // namespace
-
-/// Appends the conditions that all have to hold (`OpT` is and), or of which one
-/// has to (or).
-template <typename OpT>
-static void collect(Value condition, SmallVectorImpl<Value> &parts) {
-  if (auto both = condition.getDefiningOp<OpT>()) {
-    collect<OpT>(both.getLhs(), parts);
-    collect<OpT>(both.getRhs(), parts);
-  } else {
-    parts.push_back(condition);
-  }
-}
 
 std::optional<Guard> Guard::of(arith::SelectOp select) {
   Guard guard;
@@ -69,9 +63,9 @@ std::optional<Guard> Guard::of(arith::SelectOp select) {
       guard.isZeroIf ? select.getFalseValue() : select.getTrueValue();
   SmallVector<Value> parts;
   if (guard.isZeroIf)
-    collect<arith::AndIOp>(select.getCondition(), parts);
+    collectLeaves<arith::AndIOp>(select.getCondition(), parts);
   else
-    collect<arith::OrIOp>(select.getCondition(), parts);
+    collectLeaves<arith::OrIOp>(select.getCondition(), parts);
   bool asksForNaN = false;
   for (Value part : parts) {
     auto compare = part.getDefiningOp<arith::CmpFOp>();
@@ -109,9 +103,7 @@ static Tile guarded(Tile tangent, const Guard &guard, Tangents &tangents) {
       Tile t(tangent.b(), tangent.loc(), moves);
       require(compare(guard.isZero(), t, t.constant(0.0)));
     }
-  Tile zero = tangent.constant(0.0);
-  return guard.isZeroIf ? where(condition, zero, tangent)
-                        : where(condition, tangent, zero);
+  return guard.choose(condition, tangent);
 }
 
 //===----------------------------------------------------------------------===//
@@ -129,10 +121,8 @@ static LogicalResult push(arith::SelectOp op, Tangents &tangents) {
     return pushPartials(op, tangents, partialsOf());
   Tile t = guarded(Tile(tangents.builder, tangents.loc(), tangent), *guard,
                    tangents);
-  Value condition = tangents.primal(op.getCondition());
-  Tile zero = t.constant(0.0);
-  tangents.add(op.getResult(), guard->isZeroIf ? where(condition, zero, t)
-                                               : where(condition, t, zero));
+  tangents.add(op.getResult(),
+               guard->choose(tangents.primal(op.getCondition()), t));
   return success();
 }
 

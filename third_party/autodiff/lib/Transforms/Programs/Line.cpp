@@ -7,6 +7,7 @@
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Support/Elements.h"
+#include "autodiff/Support/Leaves.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -187,21 +188,16 @@ std::optional<ScalarExpr> Line::getLimit(Value condition) const {
   return limits->front().bound;
 }
 
-/// The conditions of which `mask` (null: true) is the conjunction.
-static void collectConditions(Value mask, SmallVectorImpl<Value> &conditions) {
-  if (!mask)
-    return;
-  if (auto both = mask.getDefiningOp<arith::AndIOp>()) {
-    collectConditions(both.getLhs(), conditions);
-    collectConditions(both.getRhs(), conditions);
-  } else {
-    conditions.push_back(mask);
-  }
+/// The conditions of which the mask of an access is the conjunction.
+static SmallVector<Value> collectConditions(Operation *access) {
+  SmallVector<Value> conditions;
+  if (Value mask = getMask(access))
+    collectLeaves<arith::AndIOp>(mask, conditions);
+  return conditions;
 }
 
 SmallVector<Value> Line::getConditions(Operation *access) const {
-  SmallVector<Value> conditions;
-  collectConditions(getMask(access), conditions);
+  SmallVector<Value> conditions = collectConditions(access);
   llvm::erase_if(conditions, [&](Value condition) {
     std::optional<ScalarExpr> limit = getLimit(condition);
     return limit && end && *limit == *end;
@@ -216,9 +212,7 @@ bool Line::findEnd() {
     if (!mayWrite(op))
       continue;
     std::optional<ScalarExpr> limit;
-    SmallVector<Value> conditions;
-    collectConditions(getMask(op), conditions);
-    for (Value condition : conditions)
+    for (Value condition : collectConditions(op))
       if (std::optional<ScalarExpr> found = getLimit(condition))
         limit = found;
     if (common && !(*common == limit))

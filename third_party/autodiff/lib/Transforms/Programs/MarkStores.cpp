@@ -32,18 +32,24 @@ static ArrayAttr toSums(MLIRContext *context, ArrayRef<LinearForm> sums) {
   return ArrayAttr::get(context, all);
 }
 
-/// The addresses of a store; null if a launch cannot compute them exactly.
+static bool isExact(const std::optional<AccessSpace> &space) {
+  return space && space->isExact();
+}
+
+/// What a launch knows of a store, whose addresses it computes exactly; null if
+/// it cannot.
 /// `all` checks that all stores to the argument are distinct, or if they are
 /// exact, that they are its elements. `function` is one that other stores have,
 /// too.
-static StoredAttr describe(triton::StoreOp store, triton::FuncOp kernel,
+static StoredAttr describe(triton::StoreOp store,
+                           const std::optional<AccessSpace> &space,
+                           triton::FuncOp kernel,
                            const StoredFunction *function, CheckAttr all) {
   MLIRContext *context = kernel.getContext();
   BlockArgument base = getBaseArgument(store.getPtr());
   if (!base || !isFloat(getPointee(base.getType())))
     return {};
-  std::optional<AccessSpace> space = AccessSpace::reachOf(store);
-  if (!space || !space->isExact())
+  if (!isExact(space))
     return {};
   ArrayAttr sums;
   IntegerAttr number;
@@ -77,24 +83,24 @@ void MarkStores::transform() {
     // If this check holds, the launch need not look at each element.
     std::optional<AccessSpace> all = AccessSpace::ofAll(
         llvm::map_to_vector(stores, [](auto op) -> Operation * { return op; }));
-    bool areExact = all && all->isExact() &&
-                    llvm::all_of(stores, [](triton::StoreOp store) {
-                      auto space = AccessSpace::reachOf(store);
-                      return space && space->isExact();
-                    });
+    SmallVector<std::optional<AccessSpace>> spaces;
+    for (triton::StoreOp store : stores)
+      spaces.push_back(AccessSpace::reachOf(store));
+    bool areExact = isExact(all) && llvm::all_of(spaces, isExact);
     CheckAttr check;
     if (all)
       check = all->toCheck(
           areExact ? CheckKind::Bijective : CheckKind::Distinct, argument);
     auto functions = findStoredFunctions(stores);
-    for (auto [store, found] : llvm::zip_equal(stores, functions)) {
+    for (auto [store, space, found] :
+         llvm::zip_equal(stores, spaces, functions)) {
       const std::optional<StoredFunction> &function = found;
       bool isShared =
           llvm::count_if(functions, [&](const auto &other) {
             return function && other && other->number == function->number;
           }) > 1;
-      if (auto stored =
-              describe(store, primal, isShared ? &*function : nullptr, check))
+      if (auto stored = describe(store, space, primal,
+                                 isShared ? &*function : nullptr, check))
         PlanOp::getOrCreate(getOperation()).add<StoredOp>(stored);
     }
   }
