@@ -168,9 +168,9 @@ class KernelState:
         """
         if self.plain.arguments[argument].loaded:
             return False
-        checks = (s.fills for s in self.plain.stores if s.argument == argument)
-        given = tensor.shape, tensor.stride(), leaves, grid
-        return any(check is not None and check.holds(*given) for check in checks)
+        # All stores to an argument have one check.
+        check = next((s.fills for s in self.plain.stores if s.argument == argument), None)
+        return check is not None and check.holds(tensor.shape, tensor.stride(), leaves, grid)
 
     def with_tangents(self, arguments: frozenset[int]) -> KernelState:
         """Return the state of the kernel that computes tangents, too, from those of arguments.

@@ -60,6 +60,8 @@ class _Dual:
     """Makes functions of `Pair`s of the steps of a program."""
 
     moving: Moving
+    # The arguments whose content has tangents when the program begins.
+    moving_arguments: frozenset[int]
 
     def functions_of(self, steps):
         return tuple(run for step in steps for run in (self._dual(step),) if run is not None)
@@ -94,7 +96,7 @@ class _Dual:
     def _moves(self, kind: str, index: int) -> bool:
         moving = self.moving
         if kind == "argument":
-            return index in self._moving_arguments()
+            return index in self.moving_arguments
         if kind == "before":
             return index in moving.before
         if kind == "cotangent":
@@ -103,10 +105,6 @@ class _Dual:
             _, dtype, _ = self.buffers[index]
             return dtype.is_floating_point
         return kind in ("gradient", "rounded")
-
-    def _moving_arguments(self) -> frozenset[int]:
-        """Return the arguments whose content has tangents when the program begins."""
-        raise NotImplementedError
 
     def _begins_with_upstream(self, index: int) -> bool:
         """Whether a gradient's memory begins with an upstream gradient."""
@@ -180,6 +178,7 @@ class DualForward(_Dual, Forward):
 
     def __init__(self, execution, moving: Moving):
         self.moving, self.zeros = moving, []
+        self.moving_arguments = moving.before
         plan, spec = execution.forward.executable_plan, execution.state.spec
         # Whether the backward needs what it leaves.
         self.is_needed = plan.forward is not None or not moving.read.isdisjoint(plan.plan.outputs)
@@ -190,9 +189,6 @@ class DualForward(_Dual, Forward):
             plan = copy.copy(plan)
             plan.forward = Executable(own, spec.target, spec.options, {})
         super().__init__(plan, execution.forward.facts, spec, execution.copied)
-
-    def _moving_arguments(self) -> frozenset[int]:
-        return self.moving.before
 
     def count(self, pair: Pair) -> None:
         """Count how often loops run."""
@@ -205,13 +201,10 @@ class DualBackward(_Dual, Backward):
 
     def __init__(self, execution, moving: Moving):
         self.moving, self.zeros = moving, []
-        self._copied = frozenset(execution.copied)
+        # Of those that the forward has copied, it reads what they held before.
+        self.moving_arguments = moving.before | (moving.after - {*execution.copied})
         given = execution.backward
         super().__init__(given.executable_plan, given.facts, given.spec)
-
-    def _moving_arguments(self) -> frozenset[int]:
-        # Of those that the forward has copied, it reads what they held before.
-        return self.moving.before | (self.moving.after - self._copied)
 
     def _tallied(self) -> frozenset[int]:
         # To round at once is for values alone.
