@@ -66,6 +66,13 @@ def tolerance(dtype: torch.dtype, device: str) -> Tolerance:
     return Tolerance(1e-5, 2e-3 if device == "cuda" else 1e-4, 2e-3)
 
 
+def tolerance_of(floats) -> Tolerance:
+    """The tolerance of a computation with these tensors."""
+    floats = list(floats)
+    coarsest = max((x.dtype for x in floats), key=lambda dtype: torch.finfo(dtype).eps)
+    return tolerance(coarsest, floats[0].device.type)
+
+
 class Evidence(NamedTuple):
     """The result along one direction: how far both claims are above the slope, and the error of
     that.

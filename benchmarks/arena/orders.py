@@ -14,7 +14,7 @@ import torch
 from poison import poisoned_memory
 from torch.autograd import forward_ad
 
-from .judge import tolerance
+from .judge import tolerance_of
 from .problem import OURS, NoHistory, Problem, dot, is_no_finding, leaf, mapped, norm, tensors, told
 
 Tensor = torch.Tensor
@@ -77,11 +77,7 @@ def second(problem: Problem) -> tuple[float, float]:
     place of w.
     """
     leaves, outputs = problem.forward(OURS)
-    used = [(y, u.to(y)) for y, u in zip(outputs, problem.upstreams, strict=True)]
-    outputs, upstreams = zip(*((y, u) for y, u in used if y.requires_grad), strict=True)
-    gradients = torch.autograd.grad(
-        outputs, leaves, upstreams, create_graph=True, allow_unused=True
-    )
+    gradients = problem.backward(leaves, outputs, create_graph=True)
 
     def along(direction) -> list[Tensor]:
         pairs = zip(gradients, direction, strict=True)
@@ -105,6 +101,7 @@ def looked_at(problem: Problem) -> dict:
     is no such derivative.
     """
     row: dict = {}
+    allowed = tolerance_of(x for x in tensors(problem.inputs) if x.is_floating_point())
     for name, compare in (("tangents", tangents), ("second", second)):
         try:
             with poisoned_memory():
@@ -116,9 +113,6 @@ def looked_at(problem: Problem) -> dict:
                 raise
             row[name] = {"verdict": REFUSED, "why": told(error)}
             continue
-        floats = [x for x in tensors(problem.inputs) if x.is_floating_point()]
-        coarsest = max((x.dtype for x in floats), key=lambda dtype: torch.finfo(dtype).eps)
-        allowed = tolerance(coarsest, problem.leaves[0].device.type)
         limits = _ROUNDING[name] * allowed.rounding, _ROUNDING[name] * allowed.scale
         is_right = all(x <= limit for x, limit in zip(apart, limits, strict=True))
         row[name] = {"verdict": RIGHT if is_right else WRONG, "apart": apart}

@@ -176,10 +176,11 @@ class Problem:
         self.choose(outputs)
         return [x for x in tensors(copies) if x.requires_grad], [outputs[i] for i in self.used]
 
-    def backward(self, leaves, outputs, again=False) -> list[Tensor | None]:
+    def backward(self, leaves, outputs, again=False, create_graph=False) -> list[Tensor | None]:
         """The gradients of leaves; an output without history contributes nothing.
 
         Some backwards overwrite the upstream gradients. `again` allows that, and keeps the graph.
+        With `create_graph`, gradients can be differentiated.
         """
         used = [(y, g) for y, g in zip(outputs, self.upstreams, strict=True) if y.requires_grad]
         if not used:
@@ -191,7 +192,8 @@ class Problem:
                     [y for y, _ in used],
                     leaves,
                     [g.to(y.dtype, copy=not again) for y, g in used],
-                    retain_graph=again,
+                    retain_graph=again or create_graph,
+                    create_graph=create_graph,
                     allow_unused=True,
                 )
             )

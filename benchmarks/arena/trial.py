@@ -15,7 +15,7 @@ from .judge import (
     UNDECIDED,
     Finding,
     Judge,
-    tolerance,
+    tolerance_of,
     worst,
 )
 from .problem import OURS, THEIRS, Claim, NoHistory, Problem, is_no_finding, told
@@ -89,9 +89,7 @@ class Trial:
 
     def _allowed(self):
         claim = self.claims[OURS]
-        floats = [*self.problem.leaves, *claim.outputs]
-        coarsest = max((x.dtype for x in floats), key=lambda d: torch.finfo(d).eps)
-        return tolerance(coarsest, self.problem.leaves[0].device.type)
+        return tolerance_of([*self.problem.leaves, *claim.outputs])
 
     def _pairs(self):
         theirs, ours = self.claims.get(THEIRS), self.claims[OURS]

@@ -78,12 +78,12 @@ def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: st
             raise TheirsEnds(lost)
         tell(who=who)
 
-    def make(options=None):
-        options = {**request.options, **(options or {})}
+    def make(**options):
+        options |= request.options
         return make_problem(plugin, case, variant, request.device, options, announce)
 
     if request.job == "orders":
-        return looked_at(make({"order": 2}))
+        return looked_at(make(order=2))
     if request.job != "judge" or fresh:
         problem = make()
         found["first" if fresh else "again"] = first_calls(problem)
