@@ -24,6 +24,7 @@ import launched  # noqa: E402
 import levels  # noqa: E402
 import looking  # noqa: E402
 import replay  # noqa: E402
+import settings  # noqa: E402
 
 # PyTorch frees a CUDA graph that another one's capture finds unused, which breaks the capture. So
 # garbage is collected before each.
@@ -32,7 +33,7 @@ if hasattr(torch.compiler.config, "force_cudagraph_gc"):
 
 OBSERVER = looking.Observer()
 REPLAYER = replay.Replayer()
-NOTES, OTHERS = pytest.StashKey(), pytest.StashKey()
+NOTES, OTHERS, BEFORE = pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
 COMMIT = levels.commit()
 # Where there is a GPU, of so many cases of the CPU device one runs: all do where there is none.
 CPU_CASES = 8
@@ -149,6 +150,22 @@ def pytest_runtest_setup(item):
         return
     if not others.differs(item.nodeid):
         pytest.skip(f"the same with Triton {others.version}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Remember which settings there are before a test."""
+    item.stash[BEFORE] = settings.settings()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """Fail a test that leaves settings changed for those behind it."""
+    result = yield
+    found = settings.changed(item.stash[BEFORE])
+    assert not found, f"left behind: {found}"
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

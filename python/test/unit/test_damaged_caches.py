@@ -8,6 +8,8 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import gradients
@@ -17,6 +19,7 @@ import triton
 import triton.language as tl
 from torch._dynamo.exc import Unsupported
 from torch.fx.experimental.proxy_tensor import make_fx
+from triton import knobs
 from triton.backends.autodiff import AutodiffError, differentiable
 from triton.backends.autodiff.compiling.executable import Executable
 from triton.backends.autodiff.faults.elf import is_whole
@@ -109,6 +112,25 @@ def test_every_file(device, folder, damage):
             run(device)
         except AutodiffError as error:
             assert str(folder) in str(error), file
+
+
+def test_threads_that_replace_entries():
+    """One that waits for another leaves Triton's cache as it was before both."""
+    waits, goes_on = threading.Event(), threading.Event()
+
+    def replace():
+        waits.set()
+        with cache.replacing_entries():
+            goes_on.wait(60)
+
+    with cache.replacing_entries():
+        thread = threading.Thread(target=replace)
+        thread.start()
+        waits.wait(60)
+        time.sleep(0.1)
+    goes_on.set()
+    thread.join()
+    assert knobs.cache.manager_class is None
 
 
 def test_binaries_that_were_cut_off():

@@ -90,14 +90,15 @@ def manager_for(key: str):
 @contextlib.contextmanager
 def replacing_entries():
     """Make Triton compile a kernel even if it is in the cache, and overwrite the entry."""
-    own = knobs.cache.manager_class
-    chosen = vars(knobs.cache).get("manager_class")
-
-    class Blank(own or FileCacheManager):
-        def get_group(self, filename):
-            return None
-
     with _replacing:
+        # Within the lock: another thread's own class must not outlive it.
+        own = knobs.cache.manager_class
+        chosen = vars(knobs.cache).get("manager_class")
+
+        class Blank(own or FileCacheManager):
+            def get_group(self, filename):
+                return None
+
         knobs.cache.manager_class = Blank
         try:
             yield
