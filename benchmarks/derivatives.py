@@ -3,8 +3,9 @@
     python benchmarks/derivatives.py [--quick] [--only TEXT]
 
 For each case: microseconds of the GPU for a forward, a launch with tangents of all inputs, a
-backward, and a double backward by all inputs and by the upstream gradients. `check(op, inputs,
-order=2, mode="forward")` says whether they are right, on smaller inputs.
+backward, and a double backward by all inputs and by the upstream gradients; then what plain PyTorch
+takes for tangents and for a double backward, in the same precision. `check(op, inputs, order=2,
+mode="forward")` says whether they are right, on smaller inputs.
 """
 
 from __future__ import annotations
@@ -66,30 +67,43 @@ def measured(function, inputs) -> tuple[float, float, float, float, int]:
     return *times, torch.cuda.max_memory_allocated() - before
 
 
+def theirs(case) -> list[str]:
+    """Return PyTorch's times of tangents and of a double backward, and MiB of the last."""
+    reference = case.twice or case.reference
+    if reference is None:
+        return ["", "", ""]
+    try:
+        _, tangents, _, double, size = measured(reference, case.inputs())
+    except (RuntimeError, NotImplementedError, torch.OutOfMemoryError) as error:
+        return [_why(error), "", ""]
+    return [f"{tangents:.0f}", f"{double:.0f}", f"{size / 2**20:.0f}"]
+
+
+def _why(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="", help="cases with this in their name")
     given = parser.parse_args()
-    print("| case | forward | tangents | ÷ | backward | twice | ÷ | MiB of it |")
-    print("|---|---|---|---|---|---|---|---|")
+    heads = "case | forward | tangents | ÷ | backward | twice | ÷ | MiB of it"
+    print(f"| {heads} | PyTorch: tangents | twice | MiB |")
+    print("|---" * 11 + "|")
     for case in all_cases(given.quick):
         if given.only not in case.name:
             continue
         try:
-            found = measured(autodiff(case.kernel, case.stub), case.inputs())
+            f, p, b, d, size = measured(autodiff(case.kernel, case.stub), case.inputs())
         except Exception as error:
-            print(
-                f"| {case.name} | {type(error).__name__}: {str(error).splitlines()[0][:150]} |",
-                flush=True,
-            )
+            print(f"| {case.name} | {_why(error)} |", flush=True)
             continue
-        f, p, b, d, size = found
-        print(
-            f"| {case.name} | {f:.0f} | {p:.0f} | {p / f:.2f} | {b:.0f} | {d:.0f} | {d / b:.2f} "
-            f"| {size / 2**20:.0f} |",
-            flush=True,
+        own = (
+            f"{f:.0f} | {p:.0f} | {p / f:.2f} | {b:.0f} | {d:.0f} | {d / b:.2f} "
+            f"| {size / 2**20:.0f}"
         )
+        print(f"| {case.name} | {own} | {' | '.join(theirs(case))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def _case(name, kernel, stub, inputs, reference, handwritten, quick, family="att
         theirs = _with_backend(reference, SDPBackend.FLASH_ATTENTION)
     return Case(
         family, name, kernel, stub, inputs, theirs if flashing else reference, rivals,
-        quick=quick, compiles=False,
+        quick=quick, compiles=False, twice=_with_backend(reference, SDPBackend.MATH),
     )  # fmt: skip
 
 

@@ -36,6 +36,8 @@ class Case:
     # For memory-bound kernels: what is added to the upstream gradients, "inputs" or "gradients",
     # for the least memory traffic that the time is compared with.
     streams: str = ""
+    # The reference in a form that PyTorch differentiates twice, if its own has none.
+    twice: Callable | None = None
 
 
 def leaf(*shape, dtype=torch.float16, scale=1.0):
