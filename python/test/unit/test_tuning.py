@@ -5,6 +5,7 @@ import json
 import types
 from pathlib import Path
 
+import hopper
 import pytest
 import torch
 import triton
@@ -14,7 +15,9 @@ from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff.compiling import executable, tuning
 from triton.backends.autodiff.compiling.executable import Executable
 from triton.backends.autodiff.errors import ArgumentError, DoesNotFit
+from triton.backends.autodiff.inspecting import corpus
 from triton.backends.autodiff.plans.plan import Kernel
+from triton.backends.autodiff.plans.target import smaller_form
 from triton.backends.compiler import GPUTarget
 from triton.runtime.errors import OutOfResources
 
@@ -217,6 +220,65 @@ def test_tiles_need_warps():
     assert (warps(4), warps(8), warps(16)) == (8, 8, 16)
     assert warps(2, warp_size=64) == 4
     assert warps(4, {"num_warps": 2}) == 2
+
+
+# Two products whose operands are loaded before both.
+OPERANDS_FIRST = """
+module {
+  tt.func public @k_jvp(%pa: !tt.ptr<f32>, %pc: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+    %i = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+    %rows = tt.expand_dims %i {axis = 1 : i32} : tensor<128xi32> -> tensor<128x1xi32>
+    %columns = tt.expand_dims %i {axis = 0 : i32} : tensor<128xi32> -> tensor<1x128xi32>
+    %width = arith.constant dense<128> : tensor<128x1xi32>
+    %none = arith.constant dense<0.0> : tensor<128x128xf32>
+    %starts = arith.muli %rows, %width : tensor<128x1xi32>
+    %down = tt.broadcast %starts : tensor<128x1xi32> -> tensor<128x128xi32>
+    %right = tt.broadcast %columns : tensor<1x128xi32> -> tensor<128x128xi32>
+    %at = arith.addi %down, %right : tensor<128x128xi32>
+    %a0 = tt.splat %pa : !tt.ptr<f32> -> tensor<128x128x!tt.ptr<f32>>
+    %a1 = tt.addptr %a0, %at : tensor<128x128x!tt.ptr<f32>>, tensor<128x128xi32>
+    %a = tt.load %a1 : tensor<128x128x!tt.ptr<f32>>
+    %c0 = tt.splat %pc : !tt.ptr<f32> -> tensor<128x128x!tt.ptr<f32>>
+    %c1 = tt.addptr %c0, %at : tensor<128x128x!tt.ptr<f32>>, tensor<128x128xi32>
+    %c = tt.load %c1 : tensor<128x128x!tt.ptr<f32>>
+    %d1 = tt.addptr %c1, %at : tensor<128x128x!tt.ptr<f32>>, tensor<128x128xi32>
+    %d = tt.load %d1 : tensor<128x128x!tt.ptr<f32>>
+    %e1 = tt.addptr %d1, %at : tensor<128x128x!tt.ptr<f32>>, tensor<128x128xi32>
+    %e = tt.load %e1 : tensor<128x128x!tt.ptr<f32>>
+    %y = tt.dot %a, %c, %none, inputPrecision = tf32 :
+        tensor<128x128xf32> * tensor<128x128xf32> -> tensor<128x128xf32>
+    %z = tt.dot %d, %e, %y, inputPrecision = tf32 :
+        tensor<128x128xf32> * tensor<128x128xf32> -> tensor<128x128xf32>
+    %y0 = tt.splat %py : !tt.ptr<f32> -> tensor<128x128x!tt.ptr<f32>>
+    %y1 = tt.addptr %y0, %at : tensor<128x128x!tt.ptr<f32>>, tensor<128x128xi32>
+    tt.store %y1, %z : tensor<128x128x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
+
+def test_loads_beside_products(compiler):
+    """What does not fit with one stage loads its tiles one after the other, if that is enough."""
+    kernel = Kernel("k_jvp", OPERANDS_FIRST, None, ())
+    options = {"num_stages": 2, "num_warps": 8}
+    compiler.fits = lambda _: compiler.text.rindex("tt.load") > compiler.text.index("tt.dot")
+    found = Executable(kernel, HOST, dict(options))
+    found.compile()
+    assert compiler.tried == [(2, 8), (1, 8), (1, 8)] and found.text == compiler.text
+    compiler.fits = lambda _: False
+    with pytest.raises(AutodiffError, match="'k_jvp'.*shared memory.*with smaller tiles"):
+        Executable(kernel, HOST, dict(options)).compile()
+
+
+@pytest.mark.every_triton
+def test_loads_beside_products_take_less():
+    """Triton keeps an operand from its load to its product."""
+    taken = [
+        corpus.compiled_ttir(text, hopper.TARGET, False, {"num_stages": 1}).metadata.shared
+        for text in (OPERANDS_FIRST, smaller_form(OPERANDS_FIRST))
+    ]
+    assert taken[0] > hopper.SHARED_MEMORY > taken[1]
 
 
 def test_nothing_fits(compiler):

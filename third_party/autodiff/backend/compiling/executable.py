@@ -29,7 +29,7 @@ from ..plans.cache import (
     write_ir,
 )
 from ..plans.plan import Kernel
-from ..plans.target import other_form, verify
+from ..plans.target import other_form, smaller_form, verify
 from ..support.waiting import work
 from .device_launch import launch
 from .front_end import made
@@ -229,8 +229,8 @@ class Executable:
     def _smaller(self, error: OutOfResources, ttir: str) -> str | None:
         """Reduce the resources of a kernel that did not fit, by options or in the returned text.
 
-        Pipelining multiplies shared memory, and the backward has more live tiles than the forward;
-        warps share registers. Returns None if nothing is left to reduce.
+        Pipelining multiplies shared memory, and a derived kernel has more live tiles than the
+        forward; warps share registers. Returns None if nothing is left to reduce.
         """
         if error.name == "threads":
             warps = self._varied("num_warps") // 2
@@ -238,9 +238,10 @@ class Executable:
             return ttir if warps else None
         own = [int(stages) for stages in _STAGES.findall(ttir)]
         stages = max([self._varied("num_stages"), *own]) - 1
+        if not stages:
+            return smaller_form(ttir)
         self._limit("num_stages", stages)
-        shorter = _STAGES.sub(lambda found: str(min(int(found[0]), stages)), ttir)
-        return shorter if stages else None
+        return _STAGES.sub(lambda found: str(min(int(found[0]), stages)), ttir)
 
     def _varied(self, name: str) -> int:
         """Return an option that may be varied; 1 if somebody chose it."""

@@ -94,8 +94,19 @@ def other_form(ttir: str) -> str | None:
     """Return another form of a kernel that Triton has rejected, None if there is none."""
     for name, changed in _OTHER_FORMS.items():
         if changed in ttir:
-            passes = f"builtin.module(tt.func({name}))"
-            before, after = (native().run_pipeline(ttir, p, "<ttir>") for p in ("", passes))
-            if after != before:
+            after = _changed_by(name, ttir)
+            if after is not None:
                 return after
     return None
+
+
+def smaller_form(ttir: str) -> str | None:
+    """Return a form of a kernel that keeps less on chip at a time, None if there is none."""
+    return _changed_by("autodiff-load-late", ttir) if "tt.dot " in ttir else None
+
+
+def _changed_by(name: str, ttir: str) -> str | None:
+    """Return a kernel after a pass over functions, None if the pass changes nothing."""
+    passes = f"builtin.module(tt.func({name}))"
+    before, after = (native().run_pipeline(ttir, p, "<ttir>") for p in ("", passes))
+    return after if after != before else None

@@ -102,6 +102,17 @@ def LoadEarly : AutodiffPass<"autodiff-load-early", "::mlir::triton::FuncOp"> {
   }];
 }
 
+def LoadLate : AutodiffPass<"autodiff-load-late", "::mlir::triton::FuncOp"> {
+  let summary = "move loads down to what needs them";
+  let description = [{
+    Loads, and tiles that are made of loaded ones alone, move down to their
+    first use in the same block, but not past operations that may write to
+    memory. So tiles of several products are not in shared memory at the same
+    time. It is for kernels that do not fit on the device otherwise, since
+    nothing else is done while such a load is waited for.
+  }];
+}
+
 def SumRuns : AutodiffPass<"autodiff-sum-runs", "::mlir::triton::FuncOp"> {
   let summary = "sum lanes of a tile that add to the same address";
   let description = [{

@@ -1,0 +1,84 @@
+//===- LoadLate.cpp - Loads beside what needs them ------------------------===//
+//
+// An operand of a product is in shared memory from where it is loaded to the
+// last product that uses it. A kernel that loads all of its tiles first needs
+// room for all of them at once.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Analysis/Kernels.h"
+#include "autodiff/Transforms/Passes.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_LOADLATE
+#include "autodiff/Transforms/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct LoadLate : autodiff::impl::LoadLateBase<LoadLate> {
+  void runOnOperation() override;
+};
+} // namespace
+
+static bool isTile(Value value) {
+  return isa<RankedTensorType>(value.getType());
+}
+
+static bool reads(Operation *op) {
+  return hasEffect<MemoryEffects::Read>(op) && !mayWrite(op);
+}
+
+/// Whether the tiles of `op` are loaded, or are made of loaded ones alone.
+/// Nothing else then has to be kept for it.
+static bool isOfLoads(Operation *op) {
+  if (op->getNumRegions() != 0 || !llvm::all_of(op->getResults(), isTile))
+    return false;
+  if (reads(op))
+    return true;
+  bool hasLoads = false;
+  for (Value operand : llvm::make_filter_range(op->getOperands(), isTile)) {
+    Operation *own = operand.getDefiningOp();
+    if (own && (matchPattern(own, m_Constant()) || isa<triton::SplatOp>(own)))
+      continue;
+    if (!own || own->getBlock() != op->getBlock() || !isOfLoads(own))
+      return false;
+    hasLoads = true;
+  }
+  return isPure(op) && hasLoads && !isa<triton::DotOp>(op);
+}
+
+/// The operation that `op` moves before: the first one that uses it, or may
+/// change what it reads.
+static Operation *findPlace(Operation *op) {
+  SmallPtrSet<Operation *, 4> users;
+  for (Operation *user : op->getUsers())
+    users.insert(op->getBlock()->findAncestorOpInBlock(*user));
+  Operation *place = op->getNextNode();
+  while (!users.contains(place) && !(reads(op) && mayWrite(place)) &&
+         !place->hasTrait<OpTrait::IsTerminator>())
+    place = place->getNextNode();
+  return place;
+}
+
+/// Moves `op` down, unless only other such operations are in between.
+static void sink(Operation *op) {
+  Operation *place = findPlace(op);
+  for (Operation *next = op->getNextNode(); next != place;
+       next = next->getNextNode())
+    if (!isOfLoads(next))
+      return op->moveBefore(place);
+}
+
+void LoadLate::runOnOperation() {
+  getOperation().walk([](Block *block) {
+    // What is made of a load moves first.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
+      if (!op.use_empty() && isOfLoads(&op))
+        sink(&op);
+  });
+}
