@@ -222,6 +222,26 @@ def test_tiles_need_warps():
     assert warps(4, {"num_warps": 2}) == 2
 
 
+def test_more_warps(compiler, monkeypatch):
+    """Where ptxas runs out of registers for addresses, unless somebody chose the warps."""
+
+    def ensure_addresses(compiled):
+        if compiler.tried[-1][1] < enough:
+            raise DoesNotFit("wrong addresses")
+        return compiled
+
+    monkeypatch.setattr(executable, "ensure_addresses", ensure_addresses)
+    compiler.fits, enough = lambda _: True, 16
+    kernel = made()
+    kernel.compile()
+    assert compiler.tried == [(3, 8), (3, 16)] and kernel.options["num_warps"] == 16
+    with pytest.raises(DoesNotFit, match="wrong addresses"):
+        made(num_warps=8).compile()
+    enough = 32
+    with pytest.raises(DoesNotFit, match="wrong addresses"):
+        made().compile()
+
+
 # Two products whose operands are loaded before both.
 OPERANDS_FIRST = """
 module {

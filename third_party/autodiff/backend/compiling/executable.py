@@ -54,6 +54,9 @@ _INHERITED = (
 # The number of pipeline stages of loops that do not follow the option `num_stages`.
 _STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
 
+# The most warps that are tried.
+_MOST_WARPS = 16
+
 # CUDA's answer to every call after a kernel has failed.
 _LOST = re.compile(
     "illegal memory access|illegal instruction|misaligned address|unspecified launch failure"
@@ -159,7 +162,7 @@ class Executable:
         """Return the compiled kernel for a file, without using the cache."""
         try:
             return self._loaded(path)
-        except OutOfResources:
+        except (OutOfResources, DoesNotFit):
             raise
         except Exception as error:
             # Triton does not check its cache files. Newly compiled text is not from the cache.
@@ -186,6 +189,10 @@ class Executable:
                     self.fits = False
                     raise DoesNotFit(self._does_not_fit(error)) from error
                 ttir = smaller
+            except DoesNotFit:
+                if not self._widen():
+                    self.fits = False
+                    raise
             except AutodiffError:
                 raise
             except (RuntimeError, ValueError) as error:
@@ -242,6 +249,14 @@ class Executable:
             return smaller_form(ttir)
         self._limit("num_stages", stages)
         return _STAGES.sub(lambda found: str(min(int(found[0]), stages)), ttir)
+
+    def _widen(self) -> bool:
+        """Take more warps, so that a thread holds less of a tile; returns False if that is over."""
+        warps = 2 * self.options.get("num_warps", 4)
+        if "num_warps" in self.chosen or warps > _MOST_WARPS:
+            return False
+        self.options["num_warps"] = warps
+        return True
 
     def _varied(self, name: str) -> int:
         """Return an option that may be varied; 1 if somebody chose it."""

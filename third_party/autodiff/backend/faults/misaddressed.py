@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..errors import AutodiffError
+from ..errors import DoesNotFit
 from .assembler import assembled_by_newer, instructions, replaced
 
 # Operations, by the lowest bits of an instruction, and their forms, by the bits above.
@@ -109,13 +109,13 @@ def is_misaddressed(compiled) -> bool:
 def ensure_addresses(compiled):
     """Return a derived kernel whose products have right addresses: as it is, or assembled again.
 
-    It must not have been loaded yet.
+    It must not have been loaded yet. Raises `DoesNotFit`: the registers are not enough for it.
     """
     if not is_misaddressed(compiled):
         return compiled
     cubin = replaced(compiled, "addresses", lambda: assembled_by_newer(compiled))
     if has_wrong_addresses(compiled.asm["ptx"], cubin):
-        raise AutodiffError(
+        raise DoesNotFit(
             f"ptxas gives products of the generated kernel {compiled.metadata.name!r} wrong "
             "addresses, as does the newer one that Triton has: let CUDA's newest assemble "
             "(TRITON_PTXAS_PATH), or launch the kernel with smaller tiles"
