@@ -5,10 +5,13 @@
 - ⟨w, H v⟩ = ⟨v, H w⟩: second derivatives of ⟨u, f⟩ are symmetric.
 
 Directions are random, and then along the derivative, where rounding cancels and a wrong factor does
-not, as in the judge's.
+not, as in the judge's. In float16, a derivative may be beyond the range of numbers, or what
+PyTorch computes around a kernel. Then nothing is compared, and the row says so.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from poison import poisoned_memory
@@ -21,6 +24,7 @@ Tensor = torch.Tensor
 # In a random direction, rounding does not cancel; a second derivative is rounded on the way.
 _ROUNDING = {"tangents": 4.0, "second": 16.0}
 RIGHT, WRONG, REFUSED = "right", "wrong", "refused"
+BEYOND = "not finite"
 
 
 def _directions(leaves) -> list[Tensor]:
@@ -101,7 +105,8 @@ def looked_at(problem: Problem) -> dict:
     is no such derivative.
     """
     row: dict = {}
-    allowed = tolerance_of(x for x in tensors(problem.inputs) if x.is_floating_point())
+    floats = [x for x in tensors(problem.inputs) if x.is_floating_point()]
+    allowed, is_short = tolerance_of(floats), any(x.dtype == torch.float16 for x in floats)
     for name, compare in (("tangents", tangents), ("second", second)):
         try:
             with poisoned_memory():
@@ -114,8 +119,14 @@ def looked_at(problem: Problem) -> dict:
             row[name] = {"verdict": REFUSED, "why": told(error)}
             continue
         limits = _ROUNDING[name] * allowed.rounding, _ROUNDING[name] * allowed.scale
-        is_right = all(x <= limit for x, limit in zip(apart, limits, strict=True))
-        row[name] = {"verdict": RIGHT if is_right else WRONG, "apart": apart}
+        row[name] = {"verdict": _verdict(apart, limits, is_short), "apart": apart}
     verdicts = {entry["verdict"] for entry in row.values()}
-    row["verdict"] = next(v for v in (WRONG, REFUSED, RIGHT) if v in verdicts)
+    row["verdict"] = next(v for v in (WRONG, REFUSED, BEYOND, RIGHT) if v in verdicts)
     return row
+
+
+def _verdict(apart: tuple[float, float], limits: tuple[float, float], is_short: bool) -> str:
+    if is_short and not all(map(math.isfinite, apart)):
+        return BEYOND
+    is_right = all(x <= limit for x, limit in zip(apart, limits, strict=True))
+    return RIGHT if is_right else WRONG

@@ -301,6 +301,16 @@ def test_orders_are_compared(device, monkeypatch, dtype):
     assert row["second"]["verdict"] == row["verdict"] == orders.WRONG, row
 
 
+def test_orders_beyond_numbers(device, monkeypatch, dtype):
+    """Of float16, what is not finite is not compared; of others, it is wrong."""
+    problem = trial_of("right", dtype, device).problem
+    monkeypatch.setattr(orders, "_tangents", lambda *_: [math.nan * y for y in problem.upstreams])
+    row = orders.looked_at(problem)
+    expected = orders.BEYOND if dtype == torch.float16 else orders.WRONG
+    assert row["tangents"]["verdict"] == row["verdict"] == expected, row
+    assert row["second"]["verdict"] == orders.RIGHT, row
+
+
 @pytest.mark.cpu
 def test_orders_are_a_run(tmp_path):
     options = ["--device", "cpu", "--out", str(tmp_path / "out"), "--dtypes", "float32"]
