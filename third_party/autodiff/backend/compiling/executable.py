@@ -73,11 +73,15 @@ def inherited_options(metadata) -> dict:
 def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
     """Return a kernel's compile options. The plan's `least_warps` counts warps of 32 threads.
 
-    Its `num_ctas` is required for a kernel with barriers, and overrides any choice.
+    For more than `most_stages` there is no room. Its `num_ctas` is required for a kernel with
+    barriers, and overrides any choice.
     """
     least = plan.pop("least_warps", 1)
+    most = plan.pop("most_stages", None)
     ctas = plan.pop("num_ctas", None)
     options = {**forward, **plan}
+    if most is not None and "num_stages" in options:
+        options["num_stages"] = min(options["num_stages"], most)
     if "num_warps" in options:
         enough = 32 * least // max(options.get("warp_size", 32), 32)
         options["num_warps"] = max(options["num_warps"], enough)

@@ -52,9 +52,8 @@ class WithTangents(Specialization):
 
     def __init__(self, primal: Specialization, arguments, rules, chosen: dict):
         made = pushed(primal, primal.ttir, arguments, rules)
-        executable = Executable(
-            Kernel(made.name, made.ttir, None, ()), primal.target, primal.options, chosen
-        )
+        kernel = Kernel(made.name, made.ttir, None, (), made.options)
+        executable = Executable(kernel, primal.target, primal.options, chosen)
         executable.compile()
         self.primal = primal
         self.given = frozenset(arguments)

@@ -144,6 +144,7 @@ class Pushed(NamedTuple):
     Its last arguments are the tangents of the arguments `tangents`, in their order.
     `differentiated` is the same with what users say of derivatives. To the arguments `later` go
     atomic maxima, minima and exchanges: another kernel computes the tangents of what they leave.
+    `options` are a kernel's, as in a plan.
     """
 
     name: str
@@ -151,6 +152,7 @@ class Pushed(NamedTuple):
     tangents: tuple[int, ...]
     differentiated: str
     later: tuple[int, ...]
+    options: tuple[tuple[str, int], ...]
 
 
 def _pushed(answer: str) -> Pushed:
@@ -159,7 +161,8 @@ def _pushed(answer: str) -> Pushed:
         found = json.loads(answer)
         name, ttir = found["name"], found["ttir"]
         tangents, later = tuple(found["tangents"]), tuple(found.get("later", ()))
-        return Pushed(name, ttir, tangents, found.get("differentiated", ttir), later)
+        options = tuple(found.get("options", {}).items())
+        return Pushed(name, ttir, tangents, found.get("differentiated", ttir), later, options)
     except (ValueError, KeyError, TypeError) as error:
         raise PlanError(f"no kernel with tangents: {error!r}") from error
 

@@ -135,12 +135,16 @@ class _Dual:
             if not self._moves(kind, index):
                 self.zeros.append((kind, index))
         operands = (*kernel.operands, *tangents)
-        executable = Executable(
-            replace(kernel, name=pushed.name, ttir=pushed.ttir, operands=operands, variants=()),
-            own.target,
-            own.inherited,
-            own.chosen,
+        options = (*kernel.options, *pushed.options)
+        both = replace(
+            kernel,
+            name=pushed.name,
+            ttir=pushed.ttir,
+            operands=operands,
+            options=options,
+            variants=(),
         )
+        executable = Executable(both, own.target, own.inherited, own.chosen)
         pick_tangents = self._places.picker(tangents)
         start = super().starting(
             Bound(executable, grid, partial(_picked, bound.pick, pick_tangents), None)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Plan/Differentiate.h"
 
+#include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Forward/Passes.h"
@@ -42,6 +43,7 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   pm.addPass(createCleanup());
   if (request.settle)
     pm.addPass(createSettleAtomics());
+  pm.addNestedPass<triton::FuncOp>(createStopMaxima());
   PushTangentsOptions push;
   push.allWanted = false;
   push.wanted.assign(tangents.begin(), tangents.end());
@@ -53,6 +55,7 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
   pm.addPass(createWriteMarkers({/*calls=*/true}));
   pm.addNestedPass<triton::FuncOp>(createDropCarries());
+  pm.addNestedPass<triton::FuncOp>(createExtendLate());
   pm.addPass(createCleanup());
   pm.addNestedPass<triton::FuncOp>(createFitProducts());
   pm.addNestedPass<triton::FuncOp>(createLowerSwaps());
@@ -88,6 +91,13 @@ std::string mlir::autodiff::printForward(ModuleOp module) {
   llvm::json::Object answer{{"name", kernel.getSymName()},
                             {"ttir", printKernel(kernel)},
                             {"tangents", std::move(tangents)}};
+  // Twice the tiles leave room for fewer stages. Where products are operands of
+  // products, they also need the registers of half a processor, whose shared
+  // memory is no more than half.
+  ProductCosts costs = ProductCosts::of(kernel);
+  int stages = std::min(costs.getStages(), costs.between > 0 ? 2 : INT_MAX);
+  if (costs.work > 0)
+    answer["options"] = llvm::json::Object{{"most_stages", stages}};
   if (auto settled = kernel->getAttrOfType<DenseI32ArrayAttr>(kLaterAttr))
     answer["later"] = llvm::json::Array(settled.asArrayRef());
   if (withRules) {

@@ -63,6 +63,15 @@ def DropCarries : Pass<"autodiff-drop-carries", "::mlir::triton::FuncOp"> {
   }];
 }
 
+def ExtendLate : Pass<"autodiff-extend-late", "::mlir::triton::FuncOp"> {
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let summary = "move tiles in the narrow type that they are extended from";
+  let description = [{
+    Elements are moved, and chosen by a mask, first, and then extended. So an
+    extension meets the rounding that a product begins with, and both go.
+  }];
+}
+
 def WriteMarkers : Pass<"autodiff-write-markers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::triton::TritonDialect"];
   let summary = "say in Triton's own operations what must not be differentiated";

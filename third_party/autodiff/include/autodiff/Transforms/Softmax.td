@@ -39,6 +39,16 @@ def DropMaxima : AutodiffPass<"autodiff-drop-maxima", "::mlir::ModuleOp", Rewrit
   }];
 }
 
+def StopMaxima : AutodiffPass<"autodiff-stop-maxima", "::mlir::triton::FuncOp"> {
+  let summary = "stop tangents of maxima that the outputs do not depend on";
+  let description = [{
+    What autodiff-drop-maxima is for gradients, in a kernel whose tangents are
+    pushed: where scaling degrees prove that a kernel stores the same whatever
+    its maximum is, the maximum is a constant. In a loop with a running maximum
+    (RescaledLoop.h), that of each iteration is.
+  }];
+}
+
 def FoldNormalizers : AutodiffPass<"autodiff-fold-normalizers", "::mlir::ModuleOp", RewritesCopy> {
   let summary = "take exponentials relative to their sum";
   let description = [{
