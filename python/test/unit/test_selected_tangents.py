@@ -1,5 +1,8 @@
 """Tangents and second derivatives of what atomic maxima, minima and exchanges leave in memory."""
 
+from types import SimpleNamespace
+
+import hopper
 import pytest
 import torch
 import triton
@@ -7,6 +10,7 @@ import triton.language as tl
 from gradients import random_tensor
 from torch.autograd import forward_ad
 from triton.backends.autodiff import AutodiffError, differentiable
+from triton.backends.autodiff.launching.state import KernelState
 
 
 @triton.jit
@@ -109,12 +113,52 @@ def test_tangents(device, name):
 
 
 def test_tangents_of_an_exchange(device):
+    """They are of what is in memory in the end, whoever has left it there."""
     x = random_tensor(6, 16, device=device, dtype=torch.float64).detach()
     t = torch.randn_like(x)
-    y, dy = torch.func.jvp(latest, (x,), (t,))
-    won = y[None] == x**3
-    assert (won.sum(0) == 1).all()
-    torch.testing.assert_close(dy, (won * 3 * x**2 * t).sum(0))
+    for _ in range(5):
+        with forward_ad.dual_level():
+            y, dy = forward_ad.unpack_dual(latest(forward_ad.make_dual(x, t)))
+        won = y[None] == x * x * x
+        assert (won.sum(0) == 1).all()
+        torch.testing.assert_close(dy, (won * 3 * x**2 * t).sum(0))
+
+
+def test_an_exchange_is_not_run_again(device):
+    """Another program might be the last one then. On a CPU, programs run in order."""
+    x = random_tensor(6, 16, device=device, dtype=torch.float64).detach()
+    t = torch.randn_like(x)
+
+    def transformed(x):
+        return torch.func.jvp(latest, (x,), (t[: len(x)],))
+
+    if device == "cpu":
+        torch.testing.assert_close(transformed(x), (x[5] ** 3, 3 * x[5] ** 2 * t[5]))
+    else:
+        with pytest.raises(AutodiffError, match="'latest_kernel' exchanges floats .*py:.*last"):
+            transformed(x)
+    torch.testing.assert_close(transformed(x[:1]), (x[0] ** 3, 3 * x[0] ** 2 * t[0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32])
+def test_exchanges_of_floats_are_found(dtype):
+    """Those of integers, locks say, are others."""
+    types = {torch.float32: "*fp32", torch.float64: "*fp64", torch.int32: "*i32"}[dtype]
+    spec = SimpleNamespace(
+        target=hopper.TARGET,
+        name="latest_kernel",
+        ttir=hopper.ttir(latest_kernel, [types, types], {"N": 16}),
+    )
+    of_state = SimpleNamespace(spec=spec)
+    of_state._exchanges = KernelState._exchanges.func(of_state)
+    KernelState.refuse_another_run(of_state, (1, 1, 1))
+    if dtype == torch.int32:
+        assert not of_state._exchanges
+        return KernelState.refuse_another_run(of_state, (6, 1, 1))
+    with pytest.raises(
+        AutodiffError, match=r"exchanges floats \(.*test_selected_tangents.py:\d+\)"
+    ):
+        KernelState.refuse_another_run(of_state, (6, 1, 1))
 
 
 def test_in_place(device):

@@ -242,6 +242,30 @@ def test_more_warps(compiler, monkeypatch):
         made().compile()
 
 
+@pytest.mark.parametrize("missing", [0, 2, 100])
+def test_programs_share_registers(compiler, monkeypatch, missing):
+    """A thread has as many as its programs leave, unless it lacks more than a few."""
+    tried = []
+
+    def loaded(kernel, path):
+        tried.append(kernel.options.get("maxnreg"))
+        few = 0 if tried[-1] is None else missing
+        return types.SimpleNamespace(n_spills=few, src=types.SimpleNamespace())
+
+    def of(forward=None, **chosen):
+        tried.clear()
+        kernel = Kernel("k_bwd", "module {}", (2, 1, 1), (), (("num_warps", 8), ("residents", 2)))
+        found = Executable(kernel, HOST, {"num_warps": 4, **(forward or {})}, chosen)
+        found.compile()
+        return tried
+
+    monkeypatch.setattr(Executable, "_loaded", loaded)
+    assert of() == ([128] if missing < 8 else [128, None])
+    assert of({"maxnreg": 64}) == of(maxnreg=64) == [64]
+    # Two programs of four warps have all the registers that their threads can have.
+    assert of(num_warps=4) == [None]
+
+
 # Two products whose operands are loaded before both.
 OPERANDS_FIRST = """
 module {

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 from gradients import random_tensor
 from kernels import derivatives as dv
+from kernels import tf32
 from triton.backends.autodiff import AutodiffError, autodiff, differentiable
 from triton.backends.autodiff.errors import DoesNotFit, NoTangents
 from triton.backends.autodiff.launching.higher import WithoutPlan
@@ -28,9 +29,9 @@ def _attention(device):
 
 
 def _by_softmax(q, k, v):
-    scores = 0.25 * q @ k.transpose(-1, -2)
+    scores = tf32.product(0.25 * q, k.transpose(-1, -2))
     hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-    return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
+    return tf32.product(scores.masked_fill(hidden, float("-inf")).softmax(-1), v)
 
 
 def _softmax(device):

@@ -126,6 +126,13 @@ def named(expr, operator: str) -> set[int]:
     return own.union(*(named(e, operator) for e in expr[1:]))
 
 
+def mentions(expr, operator: str) -> bool:
+    """Return whether an operator is anywhere in an expression."""
+    if isinstance(expr, int):
+        return False
+    return expr[0] == operator or any(mentions(e, operator) for e in expr[1:])
+
+
 def used_arguments(expr) -> set[int]:
     """Return the kernel arguments that `expr` reads, or reads elements of."""
     return named(expr, "arg") | named(expr, "element")

@@ -54,6 +54,10 @@ _INHERITED = (
 # The number of pipeline stages of loops that do not follow the option `num_stages`.
 _STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
 
+# Of a processor of Nvidia's, and the most that a thread has; how many may be missing at a limit
+# that nobody has asked for.
+_REGISTERS, _MOST_REGISTERS, _MISSING = 1 << 16, 255, 8
+
 # The most warps that are tried.
 _MOST_WARPS = 16
 
@@ -74,8 +78,10 @@ def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
     """Return a kernel's compile options. The plan's `least_warps` counts warps of 32 threads.
 
     For more than `most_stages` there is no room. Its `num_ctas` is required for a kernel with
-    barriers, and overrides any choice.
+    barriers, and overrides any choice. As many as `residents` programs are to share a processor of
+    Nvidia's: `maxnreg` is what that leaves for a thread.
     """
+    residents = plan.pop("residents", 1)
     least = plan.pop("least_warps", 1)
     most = plan.pop("most_stages", None)
     ctas = plan.pop("num_ctas", None)
@@ -86,6 +92,9 @@ def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
         enough = 32 * least // max(options.get("warp_size", 32), 32)
         options["num_warps"] = max(options["num_warps"], enough)
     options |= chosen
+    registers = _REGISTERS // (32 * options.get("num_warps", 4) * residents) // 8 * 8
+    if residents > 1 and registers < _MOST_REGISTERS and options.get("maxnreg") is None:
+        options["maxnreg"] = registers
     if ctas is not None and "num_ctas" in options:
         options["num_ctas"] = ctas
     return options
@@ -210,6 +219,8 @@ class Executable:
                 ttir = self._made() if again else self._other_form(error, ttir, path)
                 noted = None
             else:
+                if self._lacks_registers(compiled):
+                    continue
                 # Triton would keep the parsed module as long as the kernel.
                 compiled.src.module = None
                 self.text = ttir
@@ -260,6 +271,17 @@ class Executable:
         if "num_warps" in self.chosen or warps > _MOST_WARPS:
             return False
         self.options["num_warps"] = warps
+        return True
+
+    def _lacks_registers(self, compiled) -> bool:
+        """Lift a limit of registers that nobody has asked for, if it is too low for a kernel."""
+        is_own = "residents" in dict(self.kernel.options)
+        asked = self.chosen.get("maxnreg", self.inherited.get("maxnreg"))
+        if not is_own or asked is not None or self.options.get("maxnreg") is None:
+            return False
+        if compiled.n_spills <= _MISSING:
+            return False
+        del self.options["maxnreg"]
         return True
 
     def _varied(self, name: str) -> int:

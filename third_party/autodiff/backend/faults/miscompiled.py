@@ -23,6 +23,7 @@ import triton
 
 from ..errors import AutodiffError
 from ..plans.cache import write_ir
+from ..support.places import lines_of
 from .table import fault
 
 _FAULT = fault("reduced-lanes")
@@ -38,7 +39,6 @@ _REDUCE = re.compile(
 _LINEAR = re.compile(r"^(#\w+) = (#ttg\.linear<.*>)$", re.MULTILINE)
 _SLICE = re.compile(r"#ttg\.slice<\{dim = (\d+), parent = (.*)\}>")
 _BASES = re.compile(r"(\w+) = (\[.*?\])(?=, \w+ = |\})")
-_LOCATION = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 
 
 # --------------------------------------------------------------------------------------------
@@ -143,17 +143,7 @@ def _wrong(ttgir: str):
 
 def find_wrong(ttgir: str) -> list[str]:
     """Return the lines of the user's file with reductions that Triton lowers wrongly."""
-    locations = dict(_LOCATION.findall(ttgir))
-
-    def positions(location):
-        for alias, file, line in re.findall(r'(#loc\d*)|"([^"]*)":(\d+)', location):
-            if alias:
-                yield from positions(locations.get(alias, ""))
-            elif "/triton/language/" not in file:
-                yield f"{file}:{line}"
-
-    found = (positions(reduction["location"] or "") for reduction, _ in _wrong(ttgir))
-    return list(dict.fromkeys(next(at, "an unknown line") for at in found))
+    return lines_of(ttgir, (reduction["location"] or "" for reduction, _ in _wrong(ttgir)))
 
 
 def _reduce_in(layout: str, found) -> tuple[str, dict]:

@@ -426,6 +426,7 @@ def _tangent(ctx, along: dict[int, Any], of_upstream: dict[int, Any], values, wa
     that of the gradients by `wanted`. Absent tangents are None.
     """
     saved = ctx.saved_tensors
+    ctx.launch.state.refuse_another_run(ctx.launch.grid)
     launch, slots = ctx.launch, ctx.launch.slots
     held, given = saved[: len(slots)], dict(zip(ctx.upstream, saved[len(slots) :], strict=True))
     cotangents = {j: u for j, u in of_upstream.items() if u is not None}

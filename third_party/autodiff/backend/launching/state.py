@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
+import re
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -27,6 +29,7 @@ from ..plans.rearranged_launch import RearrangedLaunch
 from ..plans.target import described
 from ..rules.requests import rules_for
 from ..rules.user_rules import find_rules, functions_of, generation, require_globals
+from ..support.places import lines_of
 from .asking import PlanRequest, Suitability
 from .execution import Execution, saves_by_hooks
 from .higher import Higher
@@ -39,6 +42,10 @@ _ATTRIBUTE = "_autodiff_states"
 _MAX_EXECUTIONS = 1024
 # How many sets of arguments with tangents have a kernel of their own.
 _SETS = 8
+
+_EXCHANGE = re.compile(
+    r"tt\.atomic_rmw exch\b.*-> (?:tensor<[\dx]+x)?(?:bf|f)\d\S* (loc\(.*\))$", re.MULTILINE
+)
 
 
 class ChosenPlan(NamedTuple):
@@ -196,6 +203,23 @@ class KernelState:
             state = KernelState(spec, self.options, self.atomics)
             state.outputs = state.plain.outputs
             return self._with_tangents.setdefault(arguments, state)
+
+    @functools.cached_property
+    def _exchanges(self) -> list[str]:
+        """The lines of exchanges of floats."""
+        return lines_of(self.spec.ttir, _EXCHANGE.findall(self.spec.ttir))
+
+    def refuse_another_run(self, grid) -> None:
+        """Raise if the kernel may leave something else when it runs again: another program may be
+        the last one to exchange a float.
+        """
+        if self.spec.target.backend != "cpu" and math.prod(grid) > 1 and self._exchanges:
+            raise AutodiffError(
+                f"kernel {self.spec.name!r} exchanges floats ({', '.join(self._exchanges)}), and "
+                "which program is last differs from run to run. Second derivatives, and those of "
+                "torch.func, run it again, and would be of what another program has left: take "
+                "first ones by forward_ad, or by autograd, or let one program store the result"
+            )
 
     def refuse_settling(self, why: str) -> None:
         """Raise if a gradient of tangents is wanted that are not the kernel's alone."""

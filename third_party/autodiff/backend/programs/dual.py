@@ -9,11 +9,14 @@ the first: no atomics that this has not.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from functools import partial
 
 import torch
 
+from ..checking.expr import mentions
+from ..checking.facts import processors
 from ..compiling.executable import Executable
 from ..compiling.together import compile_all
 from ..plans.cache import kernel_with_tangents
@@ -114,6 +117,16 @@ class _Dual:
         """Whether nobody reads what a kernel leaves of values in an operand."""
         return kind == "gradient" or (kind == "argument" and index not in self.moving.read)
 
+    def _residents(self, kernel: Kernel, grid) -> tuple:
+        """Return how many programs share a processor, where a plan has chosen their number.
+
+        With tangents they would have too many registers for that.
+        """
+        chosen = kernel.grid is not None and any(mentions(e, "processors") for e in kernel.grid)
+        if not chosen or self.device.type != "cuda" or torch.version.hip:
+            return ()
+        return (("residents", -(-math.prod(grid) // processors(self.device))),)
+
     def starting(self, bound: Bound):
         own, grid = bound.executable, bound.grid
         kernel = own.kernel
@@ -126,6 +139,7 @@ class _Dual:
             "taken": taken,
             # The launch settles what the forward's atomic operations leave.
             "later": True,
+            "last": True,
             "rules": self.moving.rules,
             **described(own.target),
         }
@@ -135,7 +149,7 @@ class _Dual:
             if not self._moves(kind, index):
                 self.zeros.append((kind, index))
         operands = (*kernel.operands, *tangents)
-        options = (*kernel.options, *pushed.options)
+        options = (*kernel.options, *pushed.options, *self._residents(kernel, grid))
         both = replace(
             kernel,
             name=pushed.name,

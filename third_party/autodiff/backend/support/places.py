@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
+
+_LOCATION = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 
 
 def place_of(function) -> str:
@@ -12,6 +15,20 @@ def place_of(function) -> str:
     if code is None:
         return f"a {type(function).__name__}"
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+
+
+def lines_of(ir: str, locations) -> list[str]:
+    """Return lines of the user's file, `file.py:12`, for locations of a module, each once."""
+    aliases = dict(_LOCATION.findall(ir))
+
+    def lines(location):
+        for alias, file, line in re.findall(r'(#loc\d*)|"([^"]*)":(\d+)', location):
+            if alias:
+                yield from lines(aliases.get(alias, ""))
+            elif "/triton/language/" not in file:
+                yield f"{file}:{line}"
+
+    return list(dict.fromkeys(next(lines(at), "an unknown line") for at in locations))
 
 
 def named(function) -> str:

@@ -56,6 +56,8 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   pm.addPass(createWriteMarkers({/*calls=*/true}));
   pm.addNestedPass<triton::FuncOp>(createDropCarries());
   pm.addNestedPass<triton::FuncOp>(createExtendLate());
+  if (request.last)
+    pm.addNestedPass<triton::FuncOp>(createReduceTogether());
   pm.addPass(createCleanup());
   pm.addNestedPass<triton::FuncOp>(createFitProducts());
   pm.addNestedPass<triton::FuncOp>(createLowerSwaps());

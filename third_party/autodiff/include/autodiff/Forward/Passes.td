@@ -72,6 +72,18 @@ def ExtendLate : Pass<"autodiff-extend-late", "::mlir::triton::FuncOp"> {
   }];
 }
 
+def ReduceTogether : Pass<"autodiff-reduce-together", "::mlir::triton::FuncOp"> {
+  let dependentDialects = ["::mlir::triton::TritonDialect"];
+  let summary = "make one reduction of a value's and its tangent's";
+  let description = [{
+    Two reductions along the same axis of tiles of the same shape, of which
+    neither waits for the other, become one with the results of both: a program's
+    warps wait for each other once. In kernels with products nothing is done. It
+    is for kernels that are not differentiated again, since rules know sums by
+    their one operand.
+  }];
+}
+
 def WriteMarkers : Pass<"autodiff-write-markers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::triton::TritonDialect"];
   let summary = "say in Triton's own operations what must not be differentiated";

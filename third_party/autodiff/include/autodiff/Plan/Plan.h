@@ -52,6 +52,8 @@ struct Request {
   /// Tangents of what atomic maxima, minima and exchanges leave are computed by
   /// a kernel that runs later; it is that kernel that is wanted.
   bool later = false, settle = false;
+  /// The kernel with tangents is not differentiated again.
+  bool last = false;
   /// The derived kernels are differentiated again.
   bool again = false;
   /// Arguments for which a check failed: their gradients are added atomically.
