@@ -37,6 +37,10 @@ class DoesNotFit(AutodiffError):
     """A generated kernel needs more of a processor than there is; the message says of what."""
 
 
+class Miscompiled(AutodiffError):
+    """Triton or ptxas compiles a generated kernel wrongly, and no other way helps; it says how."""
+
+
 class BoundsError(AutodiffError):
     """A derived kernel left its memory, seen by TRITON_AUTODIFF_CHECK=1; the message says where."""
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 import warnings
 
-from ..errors import AutodiffError
+from ..errors import Miscompiled
 from .assembler import assembled, replaced
 from .double_products import PRODUCT, product_instructions, registers_of
 
@@ -72,7 +72,7 @@ def ensure_sums(compiled):
     compiled.asm["ptx"] = ptx = PRODUCT.sub(_added_afterwards, compiled.asm["ptx"])
     cubin = replaced(compiled, "sums", lambda: assembled(ptx, compiled))
     if loses_sums(ptx, cubin):
-        raise AutodiffError(
+        raise Miscompiled(
             f"ptxas computes float64 products of the generated kernel {compiled.metadata.name!r} "
             "wrongly, also where sums are added afterwards: let another one assemble "
             "(TRITON_PTXAS_PATH), or compute in float32"

@@ -21,7 +21,7 @@ import warnings
 
 import triton
 
-from ..errors import AutodiffError
+from ..errors import Miscompiled
 from ..plans.cache import write_ir
 from ..support.places import lines_of
 from .table import fault
@@ -212,7 +212,7 @@ def ensure_right(compiled, translate):
     compiled.asm.setdefault("ttir", stages.get("ttir"))
     left = find_wrong(compiled.asm["ttgir"])
     if left:
-        raise AutodiffError(
+        raise Miscompiled(
             f"Triton {triton.__version__} computes reductions of the generated kernel "
             f"{compiled.metadata.name!r} wrongly ({', '.join(left)}), a fault of its layouts of "
             f"tiles that are reshaped or transposed: use Triton {_FAULT.right} or newer"

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 import warnings
 
-from ..errors import AutodiffError
+from ..errors import Miscompiled
 from .assembler import assembled, instructions
 
 # HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, without the last bits, which are for scheduling.
@@ -135,7 +135,7 @@ def with_all_products(translate, options: dict):
     own = options.get("ptx_options")
     compiled = translate({**options, "ptx_options": f"{own} -O1" if own else "-O1"})
     if omits_products(compiled):
-        raise AutodiffError(
+        raise Miscompiled(
             f"ptxas leaves out products of the generated kernel {compiled.metadata.name!r}, even "
             "at its optimization level 1: update CUDA's ptxas (TRITON_PTXAS_PATH), or let the "
             "number of iterations of the kernel's loops be no constant"

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from ..errors import ArgumentError, DoesNotFit, NoHistory, NoTangents
+from ..errors import ArgumentError, DoesNotFit, Miscompiled, NoHistory, NoTangents
 from ..programs.dual import Dual, Moving
 from ..storage.memory import (
     ALIGNMENT,
@@ -269,9 +269,10 @@ class PureLaunch:
         try:
             found = Dual(execution, Moving(*sets, moves, read, self.state.rules))
             found.compile()
-        except (NoTangents, DoesNotFit) as error:
+        except (NoTangents, DoesNotFit, Miscompiled) as error:
             # What has no tangent in a backward may have one in the forward, which is differentiated
-            # in reverse then. So it is where a kernel with tangents is too large for a processor.
+            # in reverse then. So it is where a kernel with tangents is too large for a processor,
+            # or for a compiler.
             return str(error)
         return found
 

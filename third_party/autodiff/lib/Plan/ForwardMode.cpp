@@ -13,6 +13,7 @@
 #include "autodiff/Forward/Passes.h"
 #include "autodiff/Source/Passes.h"
 #include "autodiff/Target/Passes.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -78,6 +79,26 @@ void mlir::autodiff::registerForwardPipeline() {
       });
 }
 
+/// Whether a product is computed of another one; to be added to it is not that.
+static bool chainsProducts(triton::FuncOp kernel) {
+  return kernel
+      .walk([](triton::DotOp dot) {
+        BackwardSliceOptions options;
+        options.inclusive = true;
+        options.omitBlockArguments = true;
+        options.filter = [&](Operation *op) {
+          return op->getBlock() == dot->getBlock();
+        };
+        SetVector<Operation *> slice;
+        for (Value operand : {dot.getA(), dot.getB()})
+          (void)getBackwardSlice(operand, &slice, options);
+        return llvm::any_of(slice, llvm::IsaPred<triton::DotOp>)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 std::string mlir::autodiff::printForward(ModuleOp module) {
   llvm::json::Array tangents;
   triton::FuncOp kernel, withRules;
@@ -97,7 +118,8 @@ std::string mlir::autodiff::printForward(ModuleOp module) {
   // products, they also need the registers of half a processor, whose shared
   // memory is no more than half.
   ProductCosts costs = ProductCosts::of(kernel);
-  int stages = std::min(costs.getStages(), costs.between > 0 ? 2 : INT_MAX);
+  int stages =
+      std::min(costs.getStages(), chainsProducts(kernel) ? 2 : INT_MAX);
   if (costs.work > 0)
     answer["options"] = llvm::json::Object{{"most_stages", stages}};
   if (auto settled = kernel->getAttrOfType<DenseI32ArrayAttr>(kLaterAttr))
