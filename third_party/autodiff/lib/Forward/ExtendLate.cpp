@@ -59,8 +59,10 @@ static LogicalResult extendMoved(Operation *op, PatternRewriter &rewriter) {
     return failure();
   Type type = op->getResult(0).getType();
   Operation *moved = rewriter.clone(*op);
-  moved->setOperand(0, op->getOperand(0).getDefiningOp()->getOperand(0));
-  moved->getResult(0).setType(withElementType(type, element));
+  rewriter.modifyOpInPlace(moved, [&] {
+    moved->setOperand(0, op->getOperand(0).getDefiningOp()->getOperand(0));
+    moved->getResult(0).setType(withElementType(type, element));
+  });
   rewriter.replaceOpWithNewOp<arith::ExtFOp>(op, type, moved->getResult(0));
   return success();
 }
