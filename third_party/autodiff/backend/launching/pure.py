@@ -176,6 +176,9 @@ class PureLaunch:
             return [*found[:place], torch.zeros_like(held), *found[place:]]
 
     def _evaluate(self, returned, wanted, tensors, cotangents) -> list[Tensor]:
+        if wanted or self.primal is not None:
+            # Values are there already.
+            self.state.refuse_another_run(self.grid)
         given = dict(zip(self.slots, tensors, strict=True))
         with torch.set_grad_enabled(bool(wanted)):
             leaves = self.memory({i: t for i, t in given.items() if t is not None})
@@ -427,7 +430,6 @@ def _tangent(ctx, along: dict[int, Any], of_upstream: dict[int, Any], values, wa
     that of the gradients by `wanted`. Absent tangents are None.
     """
     saved = ctx.saved_tensors
-    ctx.launch.state.refuse_another_run(ctx.launch.grid)
     launch, slots = ctx.launch, ctx.launch.slots
     held, given = saved[: len(slots)], dict(zip(ctx.upstream, saved[len(slots) :], strict=True))
     cotangents = {j: u for j, u in of_upstream.items() if u is not None}
