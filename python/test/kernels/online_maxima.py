@@ -54,6 +54,55 @@ def reference(x, first, fresh=False, stores=""):
 
 
 @triton.jit
+def captured_kernel(x_ptr, y_ptr, first_ptr, second_ptr, n, B: tl.constexpr):
+    """log Σ e^x of each column; then that of y, relative to the maximum of x."""
+    i = tl.arange(0, B)
+    m = tl.full([B], float("-inf"), tl.float32)
+    s = tl.zeros([B], tl.float32)
+    for row in range(n):
+        m, s = _add(tl.load(x_ptr + row * B + i), m, s)
+    tl.store(first_ptr + i, m + tl.log(s))
+    most = tl.full([B], float("-inf"), tl.float32)
+    total = tl.zeros([B], tl.float32)
+    for row in range(n):
+        most, total = _add(tl.load(y_ptr + row * B + i) - m, most, total)
+    tl.store(second_ptr + i, most + tl.log(total))
+
+
+def captured(kernel, x, y):
+    outputs = [x.new_empty(x.shape[1]) for _ in range(2)]
+    kernel[(1,)](x, y, *outputs, len(x), B=x.shape[1])
+    return tuple(outputs)
+
+
+def captured_reference(x, y):
+    return x.logsumexp(0), y.logsumexp(0) - x.amax(0)
+
+
+@triton.jit
+def outer_loop_kernel(x_ptr, y_ptr, rows, n, B: tl.constexpr):
+    """log Σ e^x of each row of x: (rows, n · B), in two loops; −∞ where all elements are."""
+    i = tl.arange(0, B)
+    for row in range(rows):
+        m = tl.full([1], float("-inf"), tl.float32)
+        s = tl.zeros([1], tl.float32)
+        for part in range(n):
+            x = tl.load(x_ptr + (row * n + part) * B + i)
+            new = tl.maximum(m, tl.max(x, 0))
+            safe = tl.where(new == float("-inf"), 0.0, new)
+            s = s * tl.exp(m - safe) + tl.sum(tl.exp(x - safe), 0)
+            m = new
+        safe = tl.where(m == float("-inf"), 0.0, m)
+        tl.store(y_ptr + row + tl.arange(0, 1), safe + tl.log(s))
+
+
+def outer_loop(kernel, x, width):
+    y = x.new_empty(len(x))
+    kernel[(1,)](x, y, len(x), x.shape[1] // width, B=width)
+    return y
+
+
+@triton.jit
 def masked_kernel(x_ptr, y_ptr, length_ptr, B: tl.constexpr):
     """The softmax of a row's first elements: of none, zeros."""
     row = tl.program_id(0)

@@ -71,6 +71,25 @@ def test_equal_maxima(device, stores):
     assert_close(found[:1], exact(smooth, x, along))
 
 
+def test_a_maximum_that_a_later_loop_captures(device):
+    """What the second loop stores depends on it."""
+    x, y = (3 * torch.randn(9, 16, device=device) for _ in range(2))
+    along = torch.randn_like(x)
+    op = autodiff(kernels.captured_kernel, kernels.captured)
+    found = tangents(lambda x: op(x, y), x, along)
+    assert_close(found, exact(lambda x: kernels.captured_reference(x, y.double()), x, along))
+
+
+def test_loops_in_a_loop(device):
+    """Parts of a row may be −∞ alone."""
+    x = torch.randn(5, 64, device=device)
+    x[1, :16], x[3, 16:] = -torch.inf, -torch.inf
+    along = torch.where(x.isinf(), 0.0, torch.randn_like(x))
+    op = autodiff(kernels.outer_loop_kernel, kernels.outer_loop)
+    found = tangents(lambda x: op(x, 16), x, along)
+    assert_close(found, ((x.double().softmax(1) * along.double()).sum(1),))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_rows_without_elements(device, dtype):
     """What is not there is −∞; a row of nothing has tangents of zero."""

@@ -254,16 +254,20 @@ def test_programs_share_registers(compiler, monkeypatch, missing):
 
     def of(forward=None, **chosen):
         tried.clear()
-        kernel = Kernel("k_bwd", "module {}", (2, 1, 1), (), (("num_warps", 8), ("residents", 2)))
+        residents = chosen.pop("residents", 2)
+        options = (("num_warps", 8), ("residents", residents))
+        kernel = Kernel("k_bwd", "module {}", (2, 1, 1), (), options)
         found = Executable(kernel, HOST, {"num_warps": 4, **(forward or {})}, chosen)
         found.compile()
-        return tried
+        return list(tried)
 
     monkeypatch.setattr(Executable, "_loaded", loaded)
     assert of() == ([128] if missing < 8 else [128, None])
     assert of({"maxnreg": 64}) == of(maxnreg=64) == [64]
     # Two programs of four warps have all the registers that their threads can have.
     assert of(num_warps=4) == [None]
+    # So many programs wait for one another; they do not share registers.
+    assert of(residents=152) == [None]
 
 
 # Two products whose operands are loaded before both.
@@ -323,6 +327,17 @@ def test_loads_beside_products_take_less():
         for text in (OPERANDS_FIRST, smaller_form(OPERANDS_FIRST))
     ]
     assert taken[0] > hopper.SHARED_MEMORY > taken[1]
+
+
+def test_stages_that_leave_room():
+    """Those of a kernel with tangents are no more; somebody's own choice stays."""
+
+    def stages(forward, chosen=None):
+        kernel = Kernel("k_jvp", "", None, (), (("most_stages", 2),))
+        return Executable(kernel, HOST, {"num_stages": forward}, chosen).options["num_stages"]
+
+    assert (stages(1), stages(2), stages(4)) == (1, 2, 2)
+    assert stages(4, {"num_stages": 3}) == 3
 
 
 def test_nothing_fits(compiler):

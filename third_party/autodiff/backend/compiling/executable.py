@@ -57,6 +57,8 @@ _STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
 # Of a processor of Nvidia's, and the most that a thread has; how many may be missing at a limit
 # that nobody has asked for.
 _REGISTERS, _MOST_REGISTERS, _MISSING = 1 << 16, 255, 8
+# With fewer, programs are more than run side by side.
+_FEWEST_REGISTERS = 32
 
 # The most warps that are tried.
 _MOST_WARPS = 16
@@ -93,7 +95,11 @@ def own_options(forward: dict, plan: dict, chosen: dict) -> dict:
         options["num_warps"] = max(options["num_warps"], enough)
     options |= chosen
     registers = _REGISTERS // (32 * options.get("num_warps", 4) * residents) // 8 * 8
-    if residents > 1 and registers < _MOST_REGISTERS and options.get("maxnreg") is None:
+    if (
+        1 < residents
+        and _FEWEST_REGISTERS <= registers < _MOST_REGISTERS
+        and options.get("maxnreg") is None
+    ):
         options["maxnreg"] = registers
     if ctas is not None and "num_ctas" in options:
         options["num_ctas"] = ctas
@@ -119,6 +125,7 @@ class Executable:
         self.text = kernel.ttir
         self.is_mended = False
         self.fits = True
+        self._is_widened = False
         self.variants = tuple(Executable(v, target, options, chosen) for v in kernel.variants)
 
     def suitable(self, facts) -> tuple[Executable, ...]:
@@ -255,6 +262,8 @@ class Executable:
         forward; warps share registers. Returns None if nothing is left to reduce.
         """
         if error.name == "threads":
+            if self._is_widened:
+                return None
             warps = self._varied("num_warps") // 2
             self._limit("num_warps", warps)
             return ttir if warps else None
@@ -270,7 +279,7 @@ class Executable:
         warps = 2 * self.options.get("num_warps", 4)
         if "num_warps" in self.chosen or warps > _MOST_WARPS:
             return False
-        self.options["num_warps"] = warps
+        self.options["num_warps"], self._is_widened = warps, True
         return True
 
     def _lacks_registers(self, compiled) -> bool:

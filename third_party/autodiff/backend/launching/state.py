@@ -44,7 +44,7 @@ _MAX_EXECUTIONS = 1024
 _SETS = 8
 
 _EXCHANGE = re.compile(
-    r"tt\.atomic_rmw exch\b.*-> (?:tensor<[\dx]+x)?(?:bf|f)\d\S* (loc\(.*\))$", re.MULTILINE
+    r"tt\.atomic_rmw exch\b.*-> (?:tensor<[\dx]+x)?(?:bf|f)\d\w*>?( loc\(.*\))?$", re.MULTILINE
 )
 
 

@@ -32,7 +32,7 @@ class Settling:
     def __init__(self, spec: WithTangents, arguments, rules, chosen: dict):
         primal = spec.primal
         made = pushed(primal, primal.ttir, arguments, rules, settle=True)
-        kernel = Kernel(made.name, made.ttir, None, ())
+        kernel = Kernel(made.name, made.ttir, None, (), made.options)
         self._executable = Executable(kernel, spec.target, spec.options, chosen)
         self._executable.compile()
         own = range(len(primal.types))

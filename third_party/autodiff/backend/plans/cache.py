@@ -161,7 +161,7 @@ def _pushed(answer: str) -> Pushed:
         found = json.loads(answer)
         name, ttir = found["name"], found["ttir"]
         tangents, later = tuple(found["tangents"]), tuple(found.get("later", ()))
-        options = tuple(found.get("options", {}).items())
+        options = tuple(dict(found.get("options") or {}).items())
         return Pushed(name, ttir, tangents, found.get("differentiated", ttir), later, options)
     except (ValueError, KeyError, TypeError) as error:
         raise PlanError(f"no kernel with tangents: {error!r}") from error

@@ -19,6 +19,8 @@
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 
+#include "mlir/Transforms/RegionUtils.h"
+
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_STOPMAXIMA
 #include "autodiff/Transforms/Passes.h.inc"
@@ -42,6 +44,7 @@ public:
 
 private:
   void fix(scf::ForOp loop);
+  bool capturesNothing(const RescaledLoop &later);
   bool begins(const RescaledLoop &later);
 
   Degree guard(Degree degree) { return isFinite ? degree.at(axes) : degree; }
@@ -92,6 +95,18 @@ static bool isSame(const Degree::Vector &a, const Degree::Vector &b) {
   return std::abs(a[0] - b[0]) < 1e-9 && std::abs(a[1] - b[1]) < 1e-9;
 }
 
+/// Whether nothing else of `later` changes: what it captures may.
+bool LastMaximum::capturesNothing(const RescaledLoop &later) {
+  scf::ForOp loop = later.loop;
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(loop.getRegion(), captured);
+  captured.insert(loop.getLowerBound());
+  captured.insert(loop.getUpperBound());
+  captured.insert(loop.getStep());
+  return llvm::all_of(captured,
+                      [&](Value value) { return degrees.isInvariant(value); });
+}
+
 /// Whether what `later` carries begins as it is relative to its own maximum.
 bool LastMaximum::begins(const RescaledLoop &later) {
   scf::ForOp loop = later.loop;
@@ -109,8 +124,10 @@ bool LastMaximum::begins(const RescaledLoop &later) {
       return false;
     bool isRelative = moves && later.accumulators.contains(index);
     Degree::Vector scale{isRelative ? -later.delta : 0, 0};
-    if (!degree->is(Degree::Special::Zero) &&
-        (!isSame(degree->shift, {0, 0}) || !isSame(degree->scale, scale)))
+    if (degree->is(Degree::Special::Zero))
+      continue;
+    if (!isSame(degree->shift, {0, 0}) || !isSame(degree->scale, scale) ||
+        (isRelative && degree->axes != start->axes))
       return false;
   }
   return true;
@@ -127,7 +144,8 @@ bool LastMaximum::isFree() {
         return false;
   return llvm::all_of(all,
                       [&](const RescaledLoop &each) {
-                        return each.loop == own.loop || begins(each);
+                        return each.loop == own.loop ||
+                               (capturesNothing(each) && begins(each));
                       }) &&
          degrees.hasInvariantEffects(scope, /*orLocal=*/isFinite);
 }

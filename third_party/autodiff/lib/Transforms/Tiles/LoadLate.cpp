@@ -25,31 +25,64 @@ struct LoadLate : autodiff::impl::LoadLateBase<LoadLate> {
 };
 } // namespace
 
+/// Whether `op` reads memory that others may write.
+static bool reads(Operation *op) {
+  auto load = dyn_cast<triton::LoadOp>(op);
+  bool isFresh = load && load.getCache() == triton::CacheModifier::CV;
+  return hasEffect<MemoryEffects::Read>(op) && !isFresh;
+}
+
 static bool isTile(Value value) {
   return isa<RankedTensorType>(value.getType());
 }
 
-static bool reads(Operation *op) {
-  return hasEffect<MemoryEffects::Read>(op) && !mayWrite(op);
+/// Whether `op` may write, or is of a kind that says nothing of its effects: a
+/// barrier, say.
+static bool isFence(Operation *op) {
+  return !isMemoryEffectFree(op) && (mayWrite(op) || !reads(op));
 }
 
-/// Whether the tiles of `op` are loaded, or are made of loaded ones alone.
-/// Nothing else then has to be kept for it.
-static bool isOfLoads(Operation *op) {
+namespace {
+/// Finds what moves down.
+class Loads {
+public:
+  /// Whether the tiles of `op` are loaded, or are made of loaded ones alone.
+  /// Nothing else then has to be kept for it.
+  bool contains(Operation *op);
+  /// Moves `op` down, unless only other such operations are in between.
+  void sink(Operation *op);
+
+private:
+  bool find(Operation *op);
+
+  llvm::DenseMap<Operation *, bool> known;
+};
+} // namespace
+
+bool Loads::find(Operation *op) {
   if (op->getNumRegions() != 0 || !llvm::all_of(op->getResults(), isTile))
     return false;
   if (reads(op))
-    return true;
+    return !mayWrite(op);
   bool hasLoads = false;
   for (Value operand : llvm::make_filter_range(op->getOperands(), isTile)) {
     Operation *own = operand.getDefiningOp();
     if (own && (matchPattern(own, m_Constant()) || isa<triton::SplatOp>(own)))
       continue;
-    if (!own || own->getBlock() != op->getBlock() || !isOfLoads(own))
+    if (!own || own->getBlock() != op->getBlock() || !contains(own))
       return false;
     hasLoads = true;
   }
   return isPure(op) && hasLoads && !isa<triton::DotOp>(op);
+}
+
+bool Loads::contains(Operation *op) {
+  auto found = known.find(op);
+  if (found != known.end())
+    return found->second;
+  bool isOne = find(op);
+  known[op] = isOne;
+  return isOne;
 }
 
 /// The operation that `op` moves before: the first one that uses it, or may
@@ -59,26 +92,26 @@ static Operation *findPlace(Operation *op) {
   for (Operation *user : op->getUsers())
     users.insert(op->getBlock()->findAncestorOpInBlock(*user));
   Operation *place = op->getNextNode();
-  while (!users.contains(place) && !(reads(op) && mayWrite(place)) &&
+  while (!users.contains(place) && !(reads(op) && isFence(place)) &&
          !place->hasTrait<OpTrait::IsTerminator>())
     place = place->getNextNode();
   return place;
 }
 
-/// Moves `op` down, unless only other such operations are in between.
-static void sink(Operation *op) {
+void Loads::sink(Operation *op) {
   Operation *place = findPlace(op);
   for (Operation *next = op->getNextNode(); next != place;
        next = next->getNextNode())
-    if (!isOfLoads(next))
+    if (!contains(next))
       return op->moveBefore(place);
 }
 
 void LoadLate::runOnOperation() {
-  getOperation().walk([](Block *block) {
+  Loads loads;
+  getOperation().walk([&](Block *block) {
     // What is made of a load moves first.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
-      if (!op.use_empty() && isOfLoads(&op))
-        sink(&op);
+      if (!op.use_empty() && loads.contains(&op))
+        loads.sink(&op);
   });
 }

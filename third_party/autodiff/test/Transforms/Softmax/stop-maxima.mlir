@@ -135,3 +135,49 @@ tt.func @another_sum(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// The second loop's numbers are relative to the first maximum, which is stopped
+// nowhere.
+// CHECK-LABEL: tt.func @captured(
+// CHECK: scf.for
+// CHECK-NOT: stop_gradient
+// CHECK: scf.for
+// CHECK: autodiff.stop_gradient
+tt.func @captured(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>, %n: i32) {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0xFF800000 : f32
+  %r:2 = scf.for %i = %none to %n step %one iter_args(%m = %inf, %s = %zero) -> (f32, f32) : i32 {
+    %p = tt.addptr %px, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %next = arith.maxnumf %m, %x : f32
+    %d = arith.subf %x, %next : f32
+    %e = math.exp %d : f32
+    %da = arith.subf %m, %next : f32
+    %alpha = math.exp %da : f32
+    %old = arith.mulf %s, %alpha : f32
+    %sum = arith.addf %old, %e : f32
+    scf.yield %next, %sum : f32, f32
+  }
+  %log = math.log %r#1 : f32
+  %y = arith.addf %r#0, %log : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  %t:2 = scf.for %i = %none to %n step %one iter_args(%m = %inf, %s = %zero) -> (f32, f32) : i32 {
+    %p = tt.addptr %py, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p : !tt.ptr<f32>
+    %shifted = arith.subf %x, %r#0 : f32
+    %next = arith.maxnumf %m, %shifted : f32
+    %d = arith.subf %shifted, %next : f32
+    %e = math.exp %d : f32
+    %da = arith.subf %m, %next : f32
+    %alpha = math.exp %da : f32
+    %old = arith.mulf %s, %alpha : f32
+    %sum = arith.addf %old, %e : f32
+    scf.yield %next, %sum : f32, f32
+  }
+  %log2 = math.log %t#1 : f32
+  %z = arith.addf %t#0, %log2 : f32
+  tt.store %px, %z : !tt.ptr<f32>
+  tt.return
+}

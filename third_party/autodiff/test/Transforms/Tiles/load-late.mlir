@@ -49,3 +49,14 @@ tt.func @stays(%px: tensor<16x!tt.ptr<f32>>, %py: tensor<16x!tt.ptr<f32>>, %n: i
   %q = arith.mulf %p, %v : tensor<16xf32>
   tt.return %q : tensor<16xf32>
 }
+
+// It stays in front of a barrier: behind it, another thread may store there.
+// CHECK-LABEL: tt.func @barrier(
+// CHECK: tt.load
+// CHECK-NEXT: gpu.barrier
+tt.func @barrier(%p: tensor<16x!tt.ptr<f32>>, %q: tensor<16x!tt.ptr<f32>>) {
+  %x = tt.load %p : tensor<16x!tt.ptr<f32>>
+  gpu.barrier
+  tt.store %q, %x : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
