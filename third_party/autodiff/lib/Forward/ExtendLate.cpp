@@ -51,7 +51,8 @@ static Value narrow(OpBuilder &b, Value value, Type element) {
 
 /// Moves a tile, then extends it.
 static LogicalResult extendMoved(Operation *op, PatternRewriter &rewriter) {
-  // To repeat elements first would be to extend more of them.
+  // To repeat elements first would be to extend more of them; an axis is mostly
+  // made for that.
   if (!onlyMoves(op) || triton::isRepetition(op))
     return failure();
   Type element = getExtendedFrom(op->getOperand(0));
