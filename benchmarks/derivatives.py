@@ -74,7 +74,7 @@ def theirs(case) -> list[str]:
         return ["", "", ""]
     try:
         _, tangents, _, double, size = measured(reference, case.inputs())
-    except (RuntimeError, NotImplementedError, torch.OutOfMemoryError) as error:
+    except RuntimeError as error:  # PyTorch has no such derivative, or no memory for it.
         return [_why(error), "", ""]
     return [f"{tangents:.0f}", f"{double:.0f}", f"{size / 2**20:.0f}"]
 

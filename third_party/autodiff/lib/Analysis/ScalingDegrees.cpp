@@ -23,7 +23,7 @@ using Vector = Degree::Vector;
 // Degrees are small sums of 1s and ln 2s.
 static bool close(double a, double b) { return std::abs(a - b) < 1e-9; }
 static bool isZero(const Vector &v) { return close(v[0], 0) && close(v[1], 0); }
-static bool equal(const Vector &a, const Vector &b) {
+bool mlir::autodiff::equal(const Vector &a, const Vector &b) {
   return close(a[0], b[0]) && close(a[1], b[1]);
 }
 static Vector times(const Vector &v, double factor) {

@@ -61,6 +61,9 @@ struct Degree {
   bool isScale() const;
 };
 
+/// Whether two shifts, or scales, are the same up to rounding.
+bool equal(const Degree::Vector &a, const Degree::Vector &b);
+
 class ScalingDegrees {
 public:
   void seed(Value value, Degree degree) {

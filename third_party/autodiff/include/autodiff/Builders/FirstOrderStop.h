@@ -18,6 +18,14 @@ inline StopGradientOp createFirstOrderStop(OpBuilder &b, Location loc,
   return stop;
 }
 
+/// Stops the first derivative of a value for all that uses it.
+inline void stopFirstOrder(Value value) {
+  OpBuilder b(value.getContext());
+  b.setInsertionPointAfterValue(value);
+  auto stop = createFirstOrderStop(b, value.getLoc(), value);
+  value.replaceAllUsesExcept(stop, stop);
+}
+
 } // namespace mlir::autodiff
 
 #endif // AUTODIFF_BUILDERS_FIRSTORDERSTOP_H

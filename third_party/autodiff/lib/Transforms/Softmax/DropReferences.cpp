@@ -79,12 +79,7 @@ struct DropReferences : autodiff::impl::DropReferencesBase<DropReferences> {
             reference && leadsToExponents(reference))
           references.insert(reference);
     });
-    for (Value reference : findFree(kernel, references.takeVector())) {
-      OpBuilder b(kernel->getContext());
-      b.setInsertionPointAfterValue(reference);
-      auto fixed = createFirstOrderStop(b, reference.getLoc(), reference);
-      reference.replaceAllUsesExcept(fixed, fixed);
-    }
+    llvm::for_each(findFree(kernel, references.takeVector()), stopFirstOrder);
   }
 };
 } // namespace

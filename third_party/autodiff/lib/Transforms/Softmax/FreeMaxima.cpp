@@ -34,17 +34,15 @@ static void seedAttained(ScalingDegrees &degrees, Value maximum,
       degrees.seed(sum, degree->with(Degree::Special::AtLeastOne));
 }
 
-/// The scope of a proof about `value`: the innermost loop around it, or the
-/// kernel. In a loop, each iteration has a value of its own that is shifted.
-static Operation *findScope(Value value, triton::FuncOp kernel) {
-  Operation *parent = value.getParentBlock()->getParentOp();
-  while (!isa<scf::ForOp, scf::WhileOp>(parent) && parent != kernel)
+Operation *mlir::autodiff::findScope(Block *block) {
+  Operation *parent = block->getParentOp();
+  while (!isa<scf::ForOp, scf::WhileOp, triton::FuncOp>(parent))
     parent = parent->getParentOp();
   return parent;
 }
 
-/// Whether nothing that leaves the scope changes.
-static bool isUnseen(ScalingDegrees &degrees, Operation *scope, bool orLocal) {
+bool mlir::autodiff::isUnseen(ScalingDegrees &degrees, Operation *scope,
+                              bool orLocal) {
   if (isa<scf::WhileOp>(scope))
     return false;
   if (auto loop = dyn_cast<scf::ForOp>(scope))
@@ -58,7 +56,7 @@ static bool isUnseen(ScalingDegrees &degrees, Operation *scope, bool orLocal) {
 /// while the others stay fixed. A maximum may be assumed to be finite.
 static bool isFree(Value value, ArrayRef<Value> others, triton::FuncOp kernel,
                    bool isFinite) {
-  Operation *scope = findScope(value, kernel);
+  Operation *scope = findScope(value.getParentBlock());
   ScalingDegrees degrees;
   // Carried values at the start of an iteration are fixed.
   if (auto loop = dyn_cast<scf::ForOp>(scope))
@@ -73,20 +71,6 @@ static bool isFree(Value value, ArrayRef<Value> others, triton::FuncOp kernel,
   if (isFinite)
     seedAttained(degrees, value, kernel);
   return isUnseen(degrees, scope, /*orLocal=*/isFinite);
-}
-
-/// The remaining values can be shifted together: each proof holds the others
-/// fixed, whatever they depend on.
-static SmallVector<Value>
-keepFree(SmallVector<Value> values,
-         llvm::function_ref<bool(Value, ArrayRef<Value>)> isFree) {
-  for (bool changed = true; changed;) {
-    SmallVector<Value> free = llvm::filter_to_vector(
-        values, [&](Value value) { return isFree(value, values); });
-    changed = free.size() != values.size();
-    values = std::move(free);
-  }
-  return values;
 }
 
 SmallVector<Value> mlir::autodiff::findFree(triton::FuncOp kernel,

@@ -44,7 +44,7 @@ public:
 
 private:
   void fix(scf::ForOp loop);
-  bool capturesNothing(const RescaledLoop &later);
+  bool capturesFixed(const RescaledLoop &later);
   bool begins(const RescaledLoop &later);
 
   Degree guard(Degree degree) { return isFinite ? degree.at(axes) : degree; }
@@ -58,13 +58,6 @@ private:
 };
 } // namespace
 
-static Operation *getScope(scf::ForOp loop) {
-  Operation *parent = loop->getParentOp();
-  while (!isa<scf::ForOp, scf::WhileOp, triton::FuncOp>(parent))
-    parent = parent->getParentOp();
-  return parent;
-}
-
 /// What a loop does is known; it does not change.
 void LastMaximum::fix(scf::ForOp loop) {
   for (Value carried : loop.getRegionIterArgs())
@@ -76,7 +69,7 @@ void LastMaximum::fix(scf::ForOp loop) {
 LastMaximum::LastMaximum(const RescaledLoop &own, ArrayRef<RescaledLoop> all,
                          bool isFinite)
     : own(own), all(all), isFinite(isFinite), axes(seedAxes(own.getCurrent())),
-      scope(getScope(own.loop)) {
+      scope(findScope(own.loop->getBlock())) {
   if (auto around = dyn_cast<scf::ForOp>(scope))
     for (Value carried : around.getRegionIterArgs())
       degrees.seed(carried, Degree());
@@ -91,12 +84,9 @@ LastMaximum::LastMaximum(const RescaledLoop &own, ArrayRef<RescaledLoop> all,
                isFinite ? shifted.with(Degree::Special::Finite) : shifted);
 }
 
-static bool isSame(const Degree::Vector &a, const Degree::Vector &b) {
-  return std::abs(a[0] - b[0]) < 1e-9 && std::abs(a[1] - b[1]) < 1e-9;
-}
-
-/// Whether nothing else of `later` changes: what it captures may.
-bool LastMaximum::capturesNothing(const RescaledLoop &later) {
+/// Whether what `later` takes from outside, other than what it carries, does
+/// not change.
+bool LastMaximum::capturesFixed(const RescaledLoop &later) {
   scf::ForOp loop = later.loop;
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(loop.getRegion(), captured);
@@ -112,9 +102,9 @@ bool LastMaximum::begins(const RescaledLoop &later) {
   scf::ForOp loop = later.loop;
   auto inits = loop.getInitArgs();
   std::optional<Degree> start = degrees.of(inits[later.maximum]);
-  bool moves = start && !isSame(start->shift, {0, 0});
-  if (!start || !isSame(start->scale, {0, 0}) ||
-      (moves && !isSame(start->shift, {1, 0})))
+  bool moves = start && !equal(start->shift, {0, 0});
+  if (!start || !equal(start->scale, {0, 0}) ||
+      (moves && !equal(start->shift, {1, 0})))
     return false;
   for (auto [index, init] : llvm::enumerate(inits)) {
     if (index == later.maximum)
@@ -126,7 +116,7 @@ bool LastMaximum::begins(const RescaledLoop &later) {
     Degree::Vector scale{isRelative ? -later.delta : 0, 0};
     if (degree->is(Degree::Special::Zero))
       continue;
-    if (!isSame(degree->shift, {0, 0}) || !isSame(degree->scale, scale) ||
+    if (!equal(degree->shift, {0, 0}) || !equal(degree->scale, scale) ||
         (isRelative && degree->axes != start->axes))
       return false;
   }
@@ -136,18 +126,12 @@ bool LastMaximum::begins(const RescaledLoop &later) {
 bool LastMaximum::isFree() {
   if (mutation::isMade("stop-maxima:without a proof"))
     return true;
-  if (isa<scf::WhileOp>(scope))
-    return false;
-  if (auto around = dyn_cast<scf::ForOp>(scope))
-    for (Value next : around.getYieldedValues())
-      if (!degrees.isInvariant(next))
-        return false;
   return llvm::all_of(all,
                       [&](const RescaledLoop &each) {
                         return each.loop == own.loop ||
-                               (capturesNothing(each) && begins(each));
+                               (capturesFixed(each) && begins(each));
                       }) &&
-         degrees.hasInvariantEffects(scope, /*orLocal=*/isFinite);
+         isUnseen(degrees, scope, /*orLocal=*/isFinite);
 }
 
 /// The loops of `kernel` whose maxima may all be any numbers.
@@ -157,33 +141,21 @@ static SmallVector<RescaledLoop> findFreeLoops(triton::FuncOp kernel) {
     for (auto next = RescaledLoop::match(loop); next;
          next = RescaledLoop::match(loop, next->maximum + 1))
       found.push_back(*next);
-  for (bool changed = true; changed;) {
-    SmallVector<RescaledLoop> free =
-        llvm::filter_to_vector(found, [&](const RescaledLoop &each) {
-          return LastMaximum(each, found, /*isFinite=*/false).isFree() ||
-                 LastMaximum(each, found, /*isFinite=*/true).isFree();
-        });
-    changed = free.size() != found.size();
-    found = std::move(free);
-  }
-  return found;
-}
-
-static void stop(Value value) {
-  OpBuilder b(value.getContext());
-  b.setInsertionPointAfterValue(value);
-  auto stopped = createFirstOrderStop(b, value.getLoc(), value);
-  value.replaceAllUsesExcept(stopped, stopped);
+  return keepFree(std::move(found), [](const RescaledLoop &each,
+                                       ArrayRef<RescaledLoop> all) {
+    return LastMaximum(each, all, /*isFinite=*/false).isFree() ||
+           LastMaximum(each, all, /*isFinite=*/true).isFree();
+  });
 }
 
 void StopMaxima::runOnOperation() {
   triton::FuncOp kernel = getOperation();
   for (const RescaledLoop &found : findFreeLoops(kernel))
-    stop(found.next);
+    stopFirstOrder(found.next);
   SmallVector<Value> maxima;
   kernel.walk([&](triton::ReduceOp reduce) {
     if (isMaximum(reduce.getResult()[0]))
       maxima.push_back(reduce.getResult()[0]);
   });
-  llvm::for_each(findFreeMaxima(kernel, std::move(maxima)), stop);
+  llvm::for_each(findFreeMaxima(kernel, std::move(maxima)), stopFirstOrder);
 }
