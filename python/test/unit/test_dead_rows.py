@@ -17,6 +17,9 @@ from kernels.dead_rows import (
     deciding,
     deciding_kernel,
     deciding_reference,
+    prefixes,
+    prefixes_kernel,
+    prefixes_reference,
     unguarded,
     unguarded_kernel,
     unguarded_reference,
@@ -133,6 +136,23 @@ def test_counts_beside_values(device, scan):
     y = op(x, 0, scan)
     (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
     assert not gradient.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_loops_that_kept_rows_do_not_enter(device, dtype):
+    """What only the others read may be anything."""
+    op = differentiated(prefixes_kernel, prefixes)
+    x = random_tensor(5, 16, device=device, dtype=dtype)
+    assert_gradients_close(op, prefixes_reference, (x, 4), roundings=32)
+    for kept in (3, 1):
+        with torch.no_grad():
+            x[kept - 1 :, 3:5] = torch.tensor([float("nan"), float("inf")])
+        y = op(x, kept)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        factors = torch.arange(kept - 1, 0, -1, dtype=dtype, device=device)
+        right = torch.zeros_like(x)
+        right[: kept - 1] = 2 * factors[:, None] * x[: kept - 1]
+        torch.testing.assert_close(gradient, right)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

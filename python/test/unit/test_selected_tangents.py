@@ -146,7 +146,7 @@ def test_exchanges_of_floats_are_found(dtype):
     types = {torch.float32: "*fp32", torch.float64: "*fp64", torch.int32: "*i32"}[dtype]
     spec = SimpleNamespace(
         target=hopper.TARGET,
-        name="latest_kernel",
+        function=latest_kernel,
         ttir=hopper.ttir(latest_kernel, [types, types], {"N": 16}),
     )
     of_state = SimpleNamespace(spec=spec)
@@ -156,7 +156,7 @@ def test_exchanges_of_floats_are_found(dtype):
         assert not of_state._exchanges
         return KernelState.refuse_another_run(of_state, (6, 1, 1))
     with pytest.raises(
-        AutodiffError, match=r"exchanges floats \(.*test_selected_tangents.py:\d+\)"
+        AutodiffError, match=r"'latest_kernel' exchanges floats \(.*test_selected_tangents.py:\d+\)"
     ):
         KernelState.refuse_another_run(of_state, (6, 1, 1))
 

@@ -301,9 +301,10 @@ static bool countsFromZero(const Dimension &dimension) {
          (dimension.digit && dimension.digit->isNotNegative());
 }
 
-/// Whether both are the same dimension, or numbers of the same program.
+/// Whether both are the same dimension, or numbers of the same program or loop.
 static bool areRelated(const Dimension &a, const Dimension &b) {
-  return a == b || (a.digit && b.digit && !areIndependent(*a.digit, *b.digit));
+  return a == b || (a.loop && a.loop == b.loop) ||
+         (a.digit && b.digit && !areIndependent(*a.digit, *b.digit));
 }
 
 /// Rewrites induction variables in bounds as numbers of iterations, for loops
