@@ -344,3 +344,15 @@ def parts(x, w, y, z):
     v, u = tl.load(x + i), tl.load(w + i)
     tl.store(y + i, tl.where(u > 0, v * v, v))
     tl.store(z + i, tl.exp(u))
+
+
+@triton.jit
+def never(x, y, start, ROUNDS: tl.constexpr):
+    """y stays what it was: the inner loop has k % 3 = 0 iterations, which takes a while to see."""
+    row = tl.program_id(0)
+    first = tl.load(start)
+    k = 0
+    for _ in range(row, row + ROUNDS * 2, 2):
+        for _ in range(first, first + k % 3):
+            tl.store(y + row, tl.load(x + row) * 2)
+        k += 3

@@ -191,6 +191,18 @@ def test_in_place(device, fully, has_one, is_view):
         assert torch.equal(grads[1], torch.zeros_like(x))
 
 
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_what_turns_out_to_stay(device, rounds):
+    """No store happens: the upstream gradient is that of what was there before."""
+    x, held = random(device, 4), random(device, 4)
+    y, start = held.clone(), torch.full((1,), 3, dtype=torch.int32, device=device)
+    differentiable(kernels.never)[(4,)](x, y, start, ROUNDS=rounds)
+    upstream = torch.randn_like(y)
+    found = torch.autograd.grad(y, (x, held), upstream)
+    assert torch.equal(found[0], torch.zeros_like(x))
+    assert torch.equal(found[1], upstream)
+
+
 def test_a_leaf_may_hold_a_count(device):
     """It is written as by PyTorch under no_grad; a leaf that wants a gradient is refused."""
     x = random(device)

@@ -50,6 +50,8 @@ public:
   LogicalResult run(Contributions &all, bool forceAtomic, bool deterministic);
   /// Where contributions take `turns`: those of this kernel.
   LogicalResult take(ArrayRef<Turn> turns);
+  /// No store has turned out to happen: the gradient is the cotangent.
+  void keep() { append(pointee, GradientInit::Cotangent, Accumulate::Store); }
   /// The error that contributions would have to meet in atomics. Remarks say
   /// why.
   LogicalResult refuseAtomics();
@@ -428,11 +430,29 @@ static GradientReach findReach(unsigned argument,
   return reach;
 }
 
+/// The arguments that the differentiated kernel stored to, and whose gradient
+/// is wanted, but that no kernel has anything to do with.
+static SmallVector<unsigned> findUntouched(ArrayRef<triton::FuncOp> kernels,
+                                           Contributions &all) {
+  triton::FuncOp first = kernels.front();
+  std::set<unsigned> touched;
+  for (triton::FuncOp kernel : kernels)
+    for (auto &[argument, use] : all.in(kernel))
+      touched.insert(argument);
+  return llvm::to_vector(llvm::make_filter_range(
+      llvm::seq(first.getNumArguments()), [&](unsigned argument) {
+        return !touched.count(argument) &&
+               first.getArgAttr(argument, kHasCotangentAttr) &&
+               first.getArgAttr(argument, kWantedAttr);
+      }));
+}
+
 void LowerAccumulates::transform() {
   SmallVector<triton::FuncOp> kernels = getBackwards(getOperation());
   auto &all = getAnalysis<Contributions>();
   std::map<unsigned, SmallVector<Turn, 0>> turns;
   std::map<unsigned, GradientReach> reaches;
+  SmallVector<unsigned> untouched = findUntouched(kernels, all);
   for (triton::FuncOp backward : kernels)
     for (auto &[argument, use] : all.in(backward)) {
       if (!turns.count(argument) && !llvm::is_contained(atomic, argument))
@@ -459,4 +479,8 @@ void LowerAccumulates::transform() {
       if (failed(done))
         return signalPassFailure();
     }
+  for (unsigned argument : untouched) {
+    GradientUse none;
+    ArgumentLowering(kernels.front(), argument, none, GradientReach{}).keep();
+  }
 }
