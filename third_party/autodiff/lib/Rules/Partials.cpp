@@ -3,6 +3,7 @@
 #include "autodiff/Rules/DeadLanes.h"
 #include "autodiff/Rules/Functions.h"
 #include "autodiff/Rules/Infinities.h"
+#include "autodiff/Rules/Saturation.h"
 #include "autodiff/Rules/Tangents.h"
 
 using namespace mlir;
@@ -78,19 +79,6 @@ LogicalResult mlir::autodiff::pullBackPartials(Operation *op, Adjoint &adjoint,
   return success();
 }
 
-/// Zero where e^x is zero or infinite. The tangent of padding may be infinite
-/// there: that of a lowest number, times what moves. And what is finite in
-/// spite of an infinite e^x, such as 1 / (1 + e^x), does not depend on it.
-static Tile unlessSaturated(Tile tangent, Tile result) {
-  Tile infinite = result.constant(std::numeric_limits<double>::infinity());
-  Value isZero =
-      compare(arith::CmpFPredicate::OEQ, result, result.constant(0.0));
-  Value isInfinite = compare(arith::CmpFPredicate::OEQ, result, infinite);
-  Value is =
-      arith::OrIOp::create(tangent.b(), tangent.loc(), isZero, isInfinite);
-  return where(is, tangent.constant(0.0), tangent);
-}
-
 LogicalResult mlir::autodiff::pushPartials(Operation *op, Tangents &tangents,
                                            ArrayRef<Partial> partials) {
   auto tile = [&](Value primal) {
@@ -113,7 +101,7 @@ LogicalResult mlir::autodiff::pushPartials(Operation *op, Tangents &tangents,
     Tile pushed =
         unlessPadding(partial(t, operands, result), t, op, operands, result);
     if (isMultipleOfResult(op))
-      pushed = unlessSaturated(pushed, result);
+      pushed = unlessSaturated(pushed, result, op, tangents);
     tangents.add(op->getResult(0), pushed);
   }
   return success();
