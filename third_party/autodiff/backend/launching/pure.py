@@ -42,8 +42,29 @@ from .specialize import CompiledLaunch
 Tensor = torch.Tensor
 
 
-def _is_aligned(tensor: Tensor) -> bool:
+def is_aligned(tensor: Tensor) -> bool:
+    """Whether a tensor's memory is aligned as Triton compiles for."""
     return tensor.data_ptr() % ALIGNMENT == 0
+
+
+class Left:
+    """What a launch has left in some of its arguments, if it was one on the same tensors."""
+
+    def __init__(self, outputs: dict[int, Tensor], inputs: dict[int, Tensor]):
+        self._outputs = {i: (t.detach(), t._version) for i, t in outputs.items()}
+        self._inputs = {i: t.data_ptr() for i, t in inputs.items()}
+
+    def outputs(self, given: dict[int, Tensor], others) -> dict[int, Tensor]:
+        """Return tensors with the content that a launch on the `given` tensors leaves, by argument,
+        as far as they were not changed since; not for the arguments `others`.
+        """
+        if any(given[i].data_ptr() != address for i, address in self._inputs.items()):
+            return {}
+        return {
+            i: tensor
+            for i, (tensor, version) in self._outputs.items()
+            if tensor._version == version and i not in others
+        }
 
 
 class PureLaunch:
@@ -62,7 +83,7 @@ class PureLaunch:
         # How the kernel addresses them: strides are numbers among its arguments.
         self.strides = {i: leaves[i].stride() for i in self.slots}
         # Those whose memory is aligned, which Triton compiles for.
-        self.aligned = frozenset(i for i in self.slots if _is_aligned(leaves[i]))
+        self.aligned = frozenset(i for i in self.slots if is_aligned(leaves[i]))
         # The arguments whose tangents it takes.
         self.tangents: tuple[int, ...] = ()
         # Of each argument that is a tangent, the argument that it is laid out like.
@@ -75,6 +96,8 @@ class PureLaunch:
         self.given: frozenset[int] = frozenset()
         # What makes memory for written arguments whose content no result depends on.
         self.blank: dict[int, Callable[[], Tensor]] = {}
+        # What a launch on the same tensors has left.
+        self.left: Left | None = None
         self._derived: dict[frozenset[int], PureLaunch] = {}
 
     @property
@@ -131,7 +154,7 @@ class PureLaunch:
         strides = self.strides[argument]
         is_there = same_strides(tensor.shape, tensor.stride(), strides) and not tensor.is_neg()
         is_there = is_there and not tensor._is_zerotensor()
-        return not is_there or (argument in self.aligned and not _is_aligned(tensor))
+        return not is_there or (argument in self.aligned and not is_aligned(tensor))
 
     def _copy(self, argument: int, leaves) -> Tensor:
         """Return a copy of a tensor, outside of which the kernel touches nothing, aligned."""
@@ -189,7 +212,7 @@ class PureLaunch:
                 self.primal.state.higher.note_tangents(self.given, self.state, None)
             return [leaves[j] for j in returned]
         try:
-            return self.by_plan(leaves, returned, wanted, cotangents)
+            return self.by_plan(given, leaves, returned, wanted, cotangents)
         except WithoutPlan as other:
             reason = str(other)
             self.state.refuse_settling(reason)
@@ -220,9 +243,9 @@ class PureLaunch:
         gradients = [torch.zeros_like(x) if g is None else g for g, x in pairs]
         return [*(leaves[j].detach() for j in returned), *gradients]
 
-    def by_plan(self, leaves, returned, wanted, cotangents: dict[int, Tensor]) -> list:
+    def by_plan(self, given, leaves, returned, wanted, cotangents: dict[int, Tensor]) -> list:
         """Return tangents of outputs, and of gradients of what this computes tangents of, from its
-        plan with tangents.
+        plan with tangents. `leaves` are the arguments that are made of the `given` tensors.
 
         Raises `WithoutPlan` if that cannot be.
         """
@@ -239,7 +262,12 @@ class PureLaunch:
         if not upstream or not upstream.keys() >= moved.keys():
             raise WithoutPlan("the tangent of an upstream gradient came, and not the gradient")
         sets = self.state.spec.given, frozenset(moving)
-        dual = primal.dual(wanted, tuple(upstream), sets, bool(moved), leaves[:count])
+        left = primal.left.outputs(given, returned) if primal.left is not None else {}
+        dual = primal.dual(
+            wanted, tuple(upstream), sets, bool(moved), frozenset(left), leaves[:count]
+        )
+        for i in dual.holding:
+            leaves[i] = left[i]
         ran = dual.programs(bool(returned))
         if eager_flops.is_counting():
             eager_flops.count_dual(dual, ran, leaves[:count])
@@ -251,26 +279,26 @@ class PureLaunch:
         found = (gradients[i] if i in gradients else torch.zeros_like(leaves[i]) for i in wanted)
         return [*(leaves[j] for j in returned), *found]
 
-    def dual(self, wanted, outputs, sets, moves: bool, leaves) -> Dual:
+    def dual(self, wanted, outputs, sets, moves: bool, left: frozenset[int], leaves) -> Dual:
         """Return a plan with tangents of arguments, and perhaps of upstream gradients.
 
-        `sets` are the arguments that have some before the launch, and after it. Raises
-        `WithoutPlan` if that cannot be.
+        `sets` are the arguments that have some before the launch, and after it, and `left` those
+        that hold what it would store. Raises `WithoutPlan` if that cannot be.
         """
         execution = self.state.to_differentiate(wanted, outputs, self.grid, leaves)
-        found = execution.duals.get((sets, moves))
+        found = execution.duals.get((sets, moves, left))
         if found is None:
-            found = execution.why_not_dual() or self._new_dual(execution, sets, moves)
-            execution.duals[sets, moves] = found
+            found = execution.why_not_dual() or self._new_dual(execution, sets, moves, left)
+            execution.duals[sets, moves, left] = found
         if isinstance(found, str):
             raise WithoutPlan(found)
         return found
 
-    def _new_dual(self, execution, sets, moves: bool) -> Dual | str:
+    def _new_dual(self, execution, sets, moves: bool, left: frozenset[int]) -> Dual | str:
         """Return a plan with tangents; a text that says why not, if there is none."""
         read = execution.plan.reread()
         try:
-            found = Dual(execution, Moving(*sets, moves, read, self.state.rules))
+            found = Dual(execution, Moving(*sets, moves, read, left & read, self.state.rules))
             found.compile()
         except (NoTangents, DoesNotFit, Miscompiled) as error:
             # What has no tangent in a backward may have one in the forward, which is differentiated

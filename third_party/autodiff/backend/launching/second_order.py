@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import torch
 
-from ..storage.memory import allocate
-from .pure import PureLaunch, Values
+from ..storage.memory import allocate, tensor_span
+from .pure import Left, PureLaunch, Values, is_aligned
 
 Tensor = torch.Tensor
 
@@ -24,14 +24,13 @@ class Lost(Exception):
     """What a second derivative needs is not there; says why not."""
 
 
-def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int, Callable]]:
+def _found(execution, left, read, clones) -> tuple[dict[int, Tensor], dict[int, Callable]]:
     """Return what the tensors of a launch held before it, and what makes memory for those that held
-    nothing of interest.
+    nothing of interest. `read` are those that its backward reads.
 
     Raises `Lost` for one that is not there.
     """
     spec, plain, facts = execution.state.spec, execution.state.plain, execution.facts
-    read = dict(zip(execution.reread, saved, strict=False))
     others = dict(zip(execution.unsaved, left.inputs, strict=True))
     before = dict(zip(execution.cloned, clones, strict=True))
     tensors, blank = {}, {}
@@ -65,6 +64,23 @@ def _found(execution, left, saved, clones) -> tuple[dict[int, Tensor], dict[int,
     return tensors, blank
 
 
+def _outputs(execution, read, blank) -> dict[int, Tensor]:
+    """Return the outputs that hold what the launch has left, which began with nothing of interest,
+    if they are whole tensors with the same strides.
+    """
+    known = execution.facts.tensors
+    return {
+        i: t
+        for i, t in read.items()
+        if i in blank
+        and i in execution.kept
+        and t.shape == known[i].shape
+        and t.stride() == known[i].strides
+        and tensor_span(t) == known[i].span
+        and is_aligned(t)
+    }
+
+
 def differentiable_again(
     start: Callable, ctx, saved, clones, upstream: dict[int, Tensor], gradients: dict[int, Tensor]
 ) -> dict[int, Tensor]:
@@ -74,12 +90,14 @@ def differentiable_again(
     """
     execution, left = ctx.execution, ctx.left
     state = execution.state
-    tensors, blank = _found(execution, left, saved, clones)
+    read = dict(zip(execution.reread, saved, strict=False))
+    tensors, blank = _found(execution, left, read, clones)
     leaves, layouts = list(left.scalars), execution.facts.tensors
     for i in state.spec.pointers:
         leaves[i] = tensors[i] if i in tensors else blank[i]() if i in blank else leaves[i]
     launch = PureLaunch(start, state, execution.facts.grid, leaves)
     launch.blank = blank
+    launch.left = Left(_outputs(execution, read, blank), tensors)
     # Hooks on saved tensors may give them other strides.
     launch.strides = {i: layouts[i].strides for i in launch.slots}
     launch.aligned = frozenset(launch.slots)

@@ -186,8 +186,9 @@ class KernelState:
         """
         if self.spec.settling is not None:
             raise AutodiffError(
-                f"kernel {self.spec.function.__name__!r}: of what atomic maxima, minima and exchanges leave, "
-                "there are tangents and second derivatives, but no tangents of tangents"
+                f"kernel {self.spec.function.__name__!r}: of what atomic maxima, minima and "
+                "exchanges leave, there are tangents and second derivatives, but no tangents of "
+                "tangents"
             )
         found = self._with_tangents.get(arguments)
         if found is not None:
@@ -215,7 +216,8 @@ class KernelState:
         """
         if self.spec.target.backend != "cpu" and math.prod(grid) > 1 and self._exchanges:
             raise AutodiffError(
-                f"kernel {self.spec.function.__name__!r} exchanges floats ({', '.join(self._exchanges)}), and "
+                f"kernel {self.spec.function.__name__!r} exchanges floats "
+                f"({', '.join(self._exchanges)}), and "
                 "which program is last differs from run to run. Second derivatives, and those of "
                 "torch.func, run it again, and would be of what another program has left: take "
                 "first ones by forward_ad, or by autograd, or let one program store the result"
@@ -225,8 +227,8 @@ class KernelState:
         """Raise if a gradient of tangents is wanted that are not the kernel's alone."""
         if self.spec.settling is not None:
             raise AutodiffError(
-                f"kernel {self.spec.function.__name__!r} leaves tangents of an atomic maximum, minimum or "
-                f"exchange, which cannot be differentiated here: {why}"
+                f"kernel {self.spec.function.__name__!r} leaves tangents of an atomic maximum, "
+                f"minimum or exchange, which cannot be differentiated here: {why}"
             )
 
     def pushing(self, arguments: frozenset[int]) -> Callable[[str], Pushed]:

@@ -144,7 +144,8 @@ class Pushed(NamedTuple):
     Its last arguments are the tangents of the arguments `tangents`, in their order.
     `differentiated` is the same with what users say of derivatives. To the arguments `later` go
     atomic maxima, minima and exchanges: another kernel computes the tangents of what they leave.
-    `options` are a kernel's, as in a plan.
+    `left` are arguments that it does not store to, since they hold what it would store. `options`
+    are a kernel's, as in a plan.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Pushed(NamedTuple):
     tangents: tuple[int, ...]
     differentiated: str
     later: tuple[int, ...]
+    left: tuple[int, ...]
     options: tuple[tuple[str, int], ...]
 
 
@@ -160,9 +162,10 @@ def _pushed(answer: str) -> Pushed:
     try:
         found = json.loads(answer)
         name, ttir = found["name"], found["ttir"]
-        tangents, later = tuple(found["tangents"]), tuple(found.get("later", ()))
+        tangents, differentiated = tuple(found["tangents"]), found.get("differentiated", ttir)
+        later, left = (tuple(found.get(key, ())) for key in ("later", "left"))
         options = tuple(dict(found.get("options") or {}).items())
-        return Pushed(name, ttir, tangents, found.get("differentiated", ttir), later, options)
+        return Pushed(name, ttir, tangents, differentiated, later, left, options)
     except (ValueError, KeyError, TypeError) as error:
         raise PlanError(f"no kernel with tangents: {error!r}") from error
 

@@ -51,12 +51,20 @@ class Moving:
 
     `before` are the arguments whose content has some before the launch, `after` those that have
     some after it; `upstream` says whether upstream gradients have. `read` are the arguments that
-    the backward reads again.
+    the backward reads again, and `left` those of them that hold what the forward would store.
     """
 
-    def __init__(self, before: frozenset[int], after: frozenset[int], upstream: bool, read, rules):
+    def __init__(
+        self,
+        before: frozenset[int],
+        after: frozenset[int],
+        upstream: bool,
+        read: frozenset[int],
+        left: frozenset[int],
+        rules,
+    ):
         self.before, self.after, self.upstream = before, after, upstream
-        self.read, self.rules = frozenset(read), rules
+        self.read, self.left, self.rules = read, left, rules
 
 
 class _Dual:
@@ -65,6 +73,8 @@ class _Dual:
     moving: Moving
     # The arguments whose content has tangents when the program begins.
     moving_arguments: frozenset[int]
+    # Those that hold what its kernels would store.
+    holding: frozenset[int] = frozenset()
 
     def functions_of(self, steps):
         return tuple(run for step in steps for run in (self._dual(step),) if run is not None)
@@ -133,9 +143,11 @@ class _Dual:
         moving = [k for k, operand in enumerate(kernel.operands) if self._moves(*operand)]
         unread = [k for k, operand in enumerate(kernel.operands) if self._is_unread(*operand)]
         taken = [k for k, (kind, _) in enumerate(kernel.operands) if kind in _TAKEN]
+        holding = {("argument", i) for i in self.holding}
         request = {
             "tangents": moving,
             "unread": unread,
+            "left": [k for k, operand in enumerate(kernel.operands) if operand in holding],
             "taken": taken,
             # The launch settles what the forward's atomic operations leave.
             "later": True,
@@ -145,6 +157,8 @@ class _Dual:
         }
         pushed = kernel_with_tangents(kernel.ttir, request, kernel.name)
         tangents = [kernel.operands[k] for k in pushed.tangents]
+        # Others are stored.
+        self.holding = frozenset(kernel.operands[k][1] for k in pushed.left)
         for kind, index in tangents:
             if not self._moves(kind, index):
                 self.zeros.append((kind, index))
@@ -196,7 +210,7 @@ class DualForward(_Dual, Forward):
 
     def __init__(self, execution, moving: Moving):
         self.moving, self.zeros = moving, []
-        self.moving_arguments = moving.before
+        self.moving_arguments, self.holding = moving.before, moving.left
         plan, spec = execution.forward.executable_plan, execution.state.spec
         # Whether the backward needs what it leaves.
         self.is_needed = plan.forward is not None or not moving.read.isdisjoint(plan.plan.outputs)
@@ -237,6 +251,11 @@ class Dual:
         self.forward = DualForward(execution, moving)
         self.backward = DualBackward(execution, moving)
 
+    @property
+    def holding(self) -> frozenset[int]:
+        """The arguments that have to hold what the launch has left."""
+        return self.forward.holding
+
     def compile(self) -> None:
         """Compile all kernels, side by side."""
         compile_all([*self.forward._kernels(), *self.backward._kernels()])
@@ -249,7 +268,8 @@ class Dual:
     def run(self, leaves, tangents, upstream, moved, returns: bool) -> dict[int, Tensor]:
         """Return tangents of gradients, by argument.
 
-        `leaves` and `tangents` are the launch's arguments, which the forward changes; `upstream`
+        `leaves` and `tangents` are the launch's arguments, which the forward changes (but for those
+        that are `holding`); `upstream`
         the cotangents and `moved` their tangents, by argument. The forward runs if the caller
         `returns` tangents that it leaves, or the backward needs it.
         """

@@ -54,6 +54,10 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   pm.addPass(createPushTangents(push));
   // What a tangent is multiplied by has derivatives where the tangent is zero.
   pm.addNestedPass<triton::FuncOp>(createNarrowZeros());
+  ReuseOutputsOptions reuse;
+  reuse.left.assign(request.left.begin(), request.left.end());
+  if (!request.left.empty())
+    pm.addNestedPass<triton::FuncOp>(createReuseOutputs(reuse));
   pm.addPass(createWriteMarkers({/*calls=*/true}));
   pm.addNestedPass<triton::FuncOp>(createDropCarries());
   pm.addNestedPass<triton::FuncOp>(createExtendLate());
@@ -100,7 +104,7 @@ static bool chainsProducts(triton::FuncOp kernel) {
 }
 
 std::string mlir::autodiff::printForward(ModuleOp module) {
-  llvm::json::Array tangents;
+  llvm::json::Array tangents, left;
   triton::FuncOp kernel, withRules;
   for (auto function : module.getOps<triton::FuncOp>()) {
     if (getRole(function) == "tangent")
@@ -111,6 +115,9 @@ std::string mlir::autodiff::printForward(ModuleOp module) {
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (auto of = kernel.getArgAttrOfType<IntegerAttr>(i, kTangentAttr))
       tangents.push_back(of.getInt());
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (kernel.getArgAttr(i, kLeftAttr))
+      left.push_back(i);
   llvm::json::Object answer{{"name", kernel.getSymName()},
                             {"ttir", printKernel(kernel)},
                             {"tangents", std::move(tangents)}};
@@ -124,6 +131,8 @@ std::string mlir::autodiff::printForward(ModuleOp module) {
     answer["options"] = llvm::json::Object{{"most_stages", stages}};
   if (auto settled = kernel->getAttrOfType<DenseI32ArrayAttr>(kLaterAttr))
     answer["later"] = llvm::json::Array(settled.asArrayRef());
+  if (!left.empty())
+    answer["left"] = std::move(left);
   if (withRules) {
     StringAttr name = kernel.getSymNameAttr();
     kernel.erase();

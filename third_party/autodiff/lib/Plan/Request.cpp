@@ -152,6 +152,7 @@ static SmallVector<unsigned> Request::*findIndices(StringRef key) {
       .Case("confine", &Request::confine)
       .Case("aligned", &Request::aligned)
       .Case("unread", &Request::unread)
+      .Case("left", &Request::left)
       .Case("taken", &Request::taken)
       .Default(nullptr);
 }

@@ -53,6 +53,8 @@ constexpr llvm::StringLiteral kTakesAttr = "autodiff.takes";
 /// tangents of what it leaves, when all programs have run. On a kernel with
 /// tangents: the arguments that such operations go to.
 constexpr llvm::StringLiteral kLaterAttr = "autodiff.later";
+/// Of a kernel with tangents: an argument that holds what it would store.
+constexpr llvm::StringLiteral kLeftAttr = "autodiff.left";
 /// Number of a memory operation within the user's kernel.
 constexpr llvm::StringLiteral kSiteAttr = "autodiff.site";
 /// On a load in the copy that is differentiated: its mask leaves out lanes that

@@ -84,6 +84,24 @@ def ReduceTogether : Pass<"autodiff-reduce-together", "::mlir::triton::FuncOp"> 
   }];
 }
 
+def ReuseOutputs : Pass<"autodiff-reuse-outputs", "::mlir::triton::FuncOp"> {
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::triton::TritonDialect"
+  ];
+  let summary = "read what an equal launch has stored, in place of its products";
+  let description = [{
+    The kernel ran before, on the same inputs, and its outputs are still there:
+    those of `left` are not stored again, and have `autodiff.left` then. A value
+    among them that is a factor of tangents is loaded, if some product is not
+    computed then. It may have been rounded when it was stored, to bfloat16; so
+    has what tangents are stored in.
+  }];
+  let options = [
+    ListOption<"left", "left", "unsigned",
+               "arguments that hold what the kernel stores to them">
+  ];
+}
+
 def WriteMarkers : Pass<"autodiff-write-markers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::triton::TritonDialect"];
   let summary = "say in Triton's own operations what must not be differentiated";

@@ -47,6 +47,8 @@ struct Request {
   std::optional<SmallVector<unsigned>> tangents;
   /// Arguments of that kernel whose content nobody reads afterwards.
   SmallVector<unsigned> unread;
+  /// Arguments of that kernel that hold what it would store to them.
+  SmallVector<unsigned> left;
   /// Arguments of that kernel from which one program takes what is there.
   SmallVector<unsigned> taken;
   /// Tangents of what atomic maxima, minima and exchanges leave are computed by
