@@ -24,12 +24,14 @@ def attention_kernel(
         is_key = key < keys
         k = tl.load(k_ptr + key[None, :] * D + d[:, None], is_key[None, :], 0.0)
         v = tl.load(v_ptr + key[:, None] * D + d[None, :], is_key[:, None], 0.0)
-        s = tl.where(is_key[None, :], tl.dot(q, k, out_dtype=ACC), float("-inf"))
+        s = tl.where(
+            is_key[None, :], tl.dot(q, k, input_precision="ieee", out_dtype=ACC), float("-inf")
+        )
         largest = tl.maximum(m, tl.max(s, 1))
         p = tl.exp(s - largest[:, None])
         scale = tl.exp(m - largest)
         total = total * scale + tl.sum(p, 1)
-        acc = tl.dot(p.to(v.dtype), v, acc * scale[:, None], out_dtype=ACC)
+        acc = tl.dot(p.to(v.dtype), v, acc * scale[:, None], input_precision="ieee", out_dtype=ACC)
         m = largest
     tl.store(log_ptr + row, m + tl.log(total), is_row)
     y = acc / total[:, None]

@@ -298,7 +298,7 @@ class PureLaunch:
         """Return a plan with tangents; a text that says why not, if there is none."""
         read = execution.plan.reread()
         try:
-            found = Dual(execution, Moving(*sets, moves, read, left & read, self.state.rules))
+            found = Dual(execution, Moving(*sets, moves, read, left, self.state.rules))
             found.compile()
         except (NoTangents, DoesNotFit, Miscompiled) as error:
             # What has no tangent in a backward may have one in the forward, which is differentiated

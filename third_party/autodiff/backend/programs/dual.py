@@ -51,7 +51,7 @@ class Moving:
 
     `before` are the arguments whose content has some before the launch, `after` those that have
     some after it; `upstream` says whether upstream gradients have. `read` are the arguments that
-    the backward reads again, and `left` those of them that hold what the forward would store.
+    the backward reads again, and `left` those that hold what the forward would store.
     """
 
     def __init__(
@@ -125,7 +125,8 @@ class _Dual:
 
     def _is_unread(self, kind: str, index: int) -> bool:
         """Whether nobody reads what a kernel leaves of values in an operand."""
-        return kind == "gradient" or (kind == "argument" and index not in self.moving.read)
+        is_needed = index in self.moving.read or index in self.holding
+        return kind == "gradient" or (kind == "argument" and not is_needed)
 
     def _residents(self, kernel: Kernel, grid) -> tuple:
         """Return how many programs share a processor, where a plan has chosen their number.

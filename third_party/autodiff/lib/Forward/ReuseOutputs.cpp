@@ -16,6 +16,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -78,6 +79,15 @@ findStores(triton::FuncOp kernel, BlockArgument argument) {
   return stores;
 }
 
+/// Whether a relative error of an operand is one of the result, or decides
+/// nothing but comparisons.
+static bool keepsRelativeError(Operation *op) {
+  return isa<arith::MulFOp, arith::NegFOp, arith::TruncFOp, math::AbsFOp,
+             arith::CmpFOp>(op) ||
+         (isa<arith::SubFOp>(op) &&
+          matchPattern(op->getOperand(0), m_AnyZeroFloat()));
+}
+
 /// Whether all that depends on the value is stored to the same lanes, and
 /// rounded as the value is. It is a factor there, so that its rounding is
 /// relative to what it is part of.
@@ -96,9 +106,8 @@ bool Stored::mayBeLoaded() {
       return other == store ||
              ((!store.getMask() || other.getMask() == store.getMask()) &&
               getElementTypeOrSelf(other.getValue().getType()) == element);
-    bool isFactor =
-        !llvm::is_contained(user->getOperands(), computed) ||
-        isa<arith::MulFOp, arith::TruncFOp, math::AbsFOp, arith::CmpFOp>(user);
+    bool isFactor = !llvm::is_contained(user->getOperands(), computed) ||
+                    keepsRelativeError(user);
     return isFactor && user->hasTrait<OpTrait::Elementwise>();
   });
 }
