@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import triton
 from triton import knobs
@@ -228,6 +229,10 @@ class Executable:
             else:
                 if self._lacks_registers(compiled):
                     continue
+                if self._takes_leaner(compiled):
+                    noted = accepted_form(self.kernel.ttir, self.target)
+                    ttir = noted or self._made()
+                    continue
                 # Triton would keep the parsed module as long as the kernel.
                 compiled.src.module = None
                 self.text = ttir
@@ -291,6 +296,14 @@ class Executable:
         if compiled.n_spills <= _MISSING:
             return False
         del self.options["maxnreg"]
+        return True
+
+    def _takes_leaner(self, compiled) -> bool:
+        """Go on with the leaner text of a kernel that has too few registers, if it has one."""
+        leaner = self.kernel.leaner
+        if leaner is None or not compiled.n_spills:
+            return False
+        self.kernel = replace(self.kernel, ttir=leaner, leaner=None)
         return True
 
     def _varied(self, name: str) -> int:

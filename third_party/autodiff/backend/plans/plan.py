@@ -186,7 +186,8 @@ class Kernel:
 
     The first of its `variants` that suits a launch, whose `when` is not zero, runs instead. A
     kernel with bounds checks lists its accesses, and its last operands are `bounds.OPERANDS`.
-    `writes` are pairs of an operand's number and one of `INSIDE`.
+    `writes` are pairs of an operand's number and one of `INSIDE`. The text `leaner` does the same
+    with fewer registers, and is slower if there are enough.
     """
 
     name: str
@@ -198,6 +199,7 @@ class Kernel:
     when: object = 1
     variants: tuple[Kernel, ...] = ()
     writes: tuple[tuple[int, str], ...] = ()
+    leaner: str | None = None
 
     @functools.cached_property
     def digest(self) -> str:

@@ -156,7 +156,8 @@ class _Dual:
             "rules": self.moving.rules,
             **described(own.target),
         }
-        pushed = kernel_with_tangents(kernel.ttir, request, kernel.name)
+        leaner = kernel_with_tangents(kernel.ttir, request, kernel.name)
+        pushed = kernel_with_tangents(kernel.ttir, {**request, "ample": True}, kernel.name)
         tangents = [kernel.operands[k] for k in pushed.tangents]
         # Others are stored.
         self.holding = frozenset(kernel.operands[k][1] for k in pushed.left)
@@ -172,6 +173,7 @@ class _Dual:
             operands=operands,
             options=options,
             variants=(),
+            leaner=None if leaner.ttir == pushed.ttir else leaner.ttir,
         )
         executable = Executable(both, own.target, own.inherited, own.chosen)
         pick_tangents = self._places.picker(tangents)

@@ -64,6 +64,10 @@ void mlir::autodiff::buildForwardPipeline(OpPassManager &pm,
   if (request.last)
     pm.addNestedPass<triton::FuncOp>(createReduceTogether());
   pm.addPass(createCleanup());
+  if (request.ample) {
+    pm.addNestedPass<triton::FuncOp>(createMergeFactors());
+    pm.addNestedPass<triton::FuncOp>(createSplitSums());
+  }
   pm.addNestedPass<triton::FuncOp>(createFitProducts());
   pm.addNestedPass<triton::FuncOp>(createLowerSwaps());
   pm.addNestedPass<triton::FuncOp>(createLegalizeSource());

@@ -138,6 +138,7 @@ static bool Request::*findFlag(StringRef key) {
       .Case("anyOrder", &Request::anyOrder)
       .Case("explain", &Request::explain)
       .Case("again", &Request::again)
+      .Case("ample", &Request::ample)
       .Case("last", &Request::last)
       .Case("later", &Request::later)
       .Case("settle", &Request::settle)

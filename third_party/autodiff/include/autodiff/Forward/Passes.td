@@ -84,6 +84,29 @@ def ReduceTogether : Pass<"autodiff-reduce-together", "::mlir::triton::FuncOp"> 
   }];
 }
 
+def MergeFactors : Pass<"autodiff-merge-factors", "::mlir::triton::FuncOp"> {
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::triton::TritonDialect"
+  ];
+  let summary = "multiply by fewer factors";
+  let description = [{
+    In a product of three or more tiles, a constant becomes a factor of what a
+    tile is computed of, where that takes no operation on whole tiles; and two
+    factors are taken together if their product is computed anyway. The results
+    are rounded otherwise.
+  }];
+}
+
+def SplitSums : Pass<"autodiff-split-sums", "::mlir::triton::FuncOp"> {
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let summary = "add up two products of an iteration in tiles of their own";
+  let description = [{
+    A loop that adds two products to a tile, one after the other, carries two
+    tiles, and adds them up in the end: no product waits for the other. That
+    takes registers.
+  }];
+}
+
 def ReuseOutputs : Pass<"autodiff-reuse-outputs", "::mlir::triton::FuncOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::triton::TritonDialect"

@@ -56,6 +56,8 @@ struct Request {
   bool later = false, settle = false;
   /// The kernel with tangents is not differentiated again.
   bool last = false;
+  /// It may hold more at a time, if that makes it faster.
+  bool ample = false;
   /// The derived kernels are differentiated again.
   bool again = false;
   /// Arguments for which a check failed: their gradients are added atomically.

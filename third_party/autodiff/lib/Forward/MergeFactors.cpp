@@ -1,0 +1,172 @@
+//===- MergeFactors.cpp - Products of tangents with fewer factors ---------===//
+//
+// The tangent of p = 2ˣ is ẋ·p·ln 2, and that of d = p·q has the term ṗ·q =
+// ẋ·p·q·ln 2. Here p·q is d, and ln 2 is a factor of what ẋ is computed of: one
+// multiplication is left of three.
+//
+//===----------------------------------------------------------------------===//
+#include "autodiff/Forward/Passes.h"
+
+#include "autodiff/Support/Constants.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "triton/Dialect/Triton/IR/Dialect.h"
+
+namespace mlir::autodiff {
+#define GEN_PASS_DEF_MERGEFACTORS
+#include "autodiff/Forward/Passes.h.inc"
+} // namespace mlir::autodiff
+
+using namespace mlir;
+using namespace mlir::autodiff;
+
+namespace {
+struct MergeFactors : autodiff::impl::MergeFactorsBase<MergeFactors> {
+  void runOnOperation() override;
+};
+} // namespace
+
+static bool isInner(Value factor) {
+  return factor.getDefiningOp<arith::MulFOp>() && factor.hasOneUse();
+}
+
+/// Whether `op` is a product of tiles, and no factor of a larger one alone.
+static bool isWhole(arith::MulFOp op) {
+  return isa<RankedTensorType>(op.getType()) &&
+         !(op->hasOneUse() && isa<arith::MulFOp>(*op->user_begin()));
+}
+
+static void collectFactors(arith::MulFOp op, SmallVectorImpl<Value> &factors) {
+  for (Value factor : op->getOperands())
+    if (isInner(factor))
+      collectFactors(factor.getDefiningOp<arith::MulFOp>(), factors);
+    else
+      factors.push_back(factor);
+}
+
+/// The number that a tile holds everywhere, if it is a finite constant.
+static std::optional<APFloat> matchNumber(Value tile) {
+  Attribute constant;
+  if (!matchPattern(tile, m_Constant(&constant)))
+    return std::nullopt;
+  std::optional<APFloat> number = getNumber(constant);
+  return number && number->isFinite() ? number : std::nullopt;
+}
+
+static Value createNumber(OpBuilder &b, Location loc, Type type,
+                          const APFloat &number) {
+  TypedAttr value = FloatAttr::get(getElementTypeOrSelf(type), number);
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    value = DenseElementsAttr::get(tile, cast<Attribute>(value));
+  return arith::ConstantOp::create(b, loc, value);
+}
+
+/// `value` times a number, where that takes no operation on whole tiles; null
+/// elsewhere.
+static Value absorb(OpBuilder &b, Value value, const APFloat &number) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return {};
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op);
+  Location loc = op->getLoc();
+  if (std::optional<APFloat> own = matchNumber(value))
+    return createNumber(b, loc, value.getType(), *own * number);
+  auto with = [&](ArrayRef<std::pair<unsigned, Value>> operands) {
+    Operation *copy = b.clone(*op);
+    for (auto [index, operand] : operands)
+      copy->setOperand(index, operand);
+    return copy->getResult(0);
+  };
+  if (isa<triton::SplatOp, triton::BroadcastOp, triton::ExpandDimsOp>(op)) {
+    Value few = op->getOperand(0);
+    Value inner = absorb(b, few, number);
+    if (!inner)
+      inner = arith::MulFOp::create(
+          b, loc, few, createNumber(b, loc, few.getType(), number));
+    return with({{0, inner}});
+  }
+  if (!value.hasOneUse())
+    return {};
+  if (isa<arith::MulFOp>(op)) {
+    for (unsigned index : {1, 0})
+      if (Value factor = absorb(b, op->getOperand(index), number))
+        return with({{index, factor}});
+    return {};
+  }
+  if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    Value left = absorb(b, op->getOperand(0), number);
+    Value right = left ? absorb(b, op->getOperand(1), number) : Value();
+    return right ? with({{0, left}, {1, right}}) : Value();
+  }
+  if (isa<arith::SelectOp>(op) &&
+      matchPattern(op->getOperand(2), m_AnyZeroFloat())) {
+    Value chosen = absorb(b, op->getOperand(1), number);
+    return chosen ? with({{1, chosen}}) : Value();
+  }
+  return {};
+}
+
+/// Multiplies a number into one of the other factors, if it can be.
+static bool absorbNumber(OpBuilder &b, SmallVectorImpl<Value> &factors) {
+  for (auto [place, factor] : llvm::enumerate(factors)) {
+    std::optional<APFloat> number = matchNumber(factor);
+    if (!number)
+      continue;
+    for (auto [other, value] : llvm::enumerate(factors))
+      if (other != place)
+        if (Value absorbed = absorb(b, value, *number)) {
+          factors[other] = absorbed;
+          factors.erase(factors.begin() + place);
+          return true;
+        }
+  }
+  return false;
+}
+
+/// Takes a product of two factors that is computed before `op` anyway in their
+/// place, if there is one that is not part of `op`.
+static bool takeProduct(arith::MulFOp op, SmallVectorImpl<Value> &factors) {
+  if (factors.size() < 3)
+    return false;
+  for (auto [place, factor] : llvm::enumerate(factors))
+    for (Operation *user : factor.getUsers()) {
+      auto product = dyn_cast<arith::MulFOp>(user);
+      if (!product || isInner(product) || product == op ||
+          product->getBlock() != op->getBlock() ||
+          !product->isBeforeInBlock(op))
+        continue;
+      unsigned index = product.getLhs() == factor ? 1 : 0;
+      auto *other = llvm::find(factors, product->getOperand(index));
+      if (other == factors.end() || other == factors.begin() + place)
+        continue;
+      *other = product;
+      factors.erase(factors.begin() + place);
+      return true;
+    }
+  return false;
+}
+
+void MergeFactors::runOnOperation() {
+  SmallVector<arith::MulFOp> products;
+  getOperation().walk([&](arith::MulFOp op) {
+    if (isWhole(op))
+      products.push_back(op);
+  });
+  OpBuilder b(&getContext());
+  for (arith::MulFOp op : products) {
+    SmallVector<Value> factors;
+    collectFactors(op, factors);
+    size_t before = factors.size();
+    while (factors.size() > 2 &&
+           (absorbNumber(b, factors) || takeProduct(op, factors)))
+      ;
+    if (factors.size() == before)
+      continue;
+    b.setInsertionPoint(op);
+    Value product = factors.front();
+    for (Value factor : ArrayRef(factors).drop_front())
+      product = arith::MulFOp::create(b, op.getLoc(), product, factor);
+    op.replaceAllUsesWith(product);
+  }
+}
