@@ -132,7 +132,7 @@ static bool takeProduct(arith::MulFOp op, SmallVectorImpl<Value> &factors) {
   for (auto [place, factor] : llvm::enumerate(factors))
     for (Operation *user : factor.getUsers()) {
       auto product = dyn_cast<arith::MulFOp>(user);
-      if (!product || isInner(product) || product == op ||
+      if (!product || !isWhole(product) || product == op ||
           product->getBlock() != op->getBlock() ||
           !product->isBeforeInBlock(op))
         continue;
