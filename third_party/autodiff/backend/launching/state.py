@@ -214,7 +214,7 @@ class KernelState:
         """Raise if the kernel may leave something else when it runs again: another program may be
         the last one to exchange a float.
         """
-        if self.spec.target.backend != "cpu" and math.prod(grid) > 1 and self._exchanges:
+        if math.prod(grid) > 1 and self._exchanges:
             raise AutodiffError(
                 f"kernel {self.spec.function.__name__!r} exchanges floats "
                 f"({', '.join(self._exchanges)}), and "

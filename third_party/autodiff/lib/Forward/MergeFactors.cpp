@@ -1,8 +1,7 @@
 //===- MergeFactors.cpp - Products of tangents with fewer factors ---------===//
 //
-// The tangent of p = 2ˣ is ẋ·p·ln 2, and that of d = p·q has the term ṗ·q =
-// ẋ·p·q·ln 2. Here p·q is d, and ln 2 is a factor of what ẋ is computed of: one
-// multiplication is left of three.
+// The tangent of 2ˣ is ẋ·2ˣ·ln 2. If ẋ is k·ȧ − ḃ, with a number k and a row b,
+// then ln 2 is a factor of these.
 //
 //===----------------------------------------------------------------------===//
 #include "autodiff/Forward/Passes.h"
@@ -124,29 +123,6 @@ static bool absorbNumber(OpBuilder &b, SmallVectorImpl<Value> &factors) {
   return false;
 }
 
-/// Takes a product of two factors that is computed before `op` anyway in their
-/// place, if there is one that is not part of `op`.
-static bool takeProduct(arith::MulFOp op, SmallVectorImpl<Value> &factors) {
-  if (factors.size() < 3)
-    return false;
-  for (auto [place, factor] : llvm::enumerate(factors))
-    for (Operation *user : factor.getUsers()) {
-      auto product = dyn_cast<arith::MulFOp>(user);
-      if (!product || !isWhole(product) || product == op ||
-          product->getBlock() != op->getBlock() ||
-          !product->isBeforeInBlock(op))
-        continue;
-      unsigned index = product.getLhs() == factor ? 1 : 0;
-      auto *other = llvm::find(factors, product->getOperand(index));
-      if (other == factors.end() || other == factors.begin() + place)
-        continue;
-      *other = product;
-      factors.erase(factors.begin() + place);
-      return true;
-    }
-  return false;
-}
-
 void MergeFactors::runOnOperation() {
   SmallVector<arith::MulFOp> products;
   getOperation().walk([&](arith::MulFOp op) {
@@ -158,8 +134,7 @@ void MergeFactors::runOnOperation() {
     SmallVector<Value> factors;
     collectFactors(op, factors);
     size_t before = factors.size();
-    while (factors.size() > 2 &&
-           (absorbNumber(b, factors) || takeProduct(op, factors)))
+    while (factors.size() > 2 && absorbNumber(b, factors))
       ;
     if (factors.size() == before)
       continue;

@@ -1,7 +1,6 @@
 // RUN: triton-autodiff-opt --pass-pipeline='builtin.module(tt.func(autodiff-merge-factors),canonicalize)' %s | FileCheck %s
 
-// x·p·2·q with x = s·k - bcast(r): 2 becomes a factor of k and of r, and p·q is
-// there.
+// x·p·2·q with x = s·k - bcast(r): 2 becomes a factor of k and of r.
 // CHECK-LABEL: tt.func @tangent(
 // CHECK: %[[K:.*]] = arith.mulf %arg2, %{{.*}} : f32
 // CHECK: %[[KS:.*]] = tt.splat %[[K]]
@@ -9,20 +8,19 @@
 // CHECK: %[[RS:.*]] = tt.broadcast %[[R]]
 // CHECK: %[[S:.*]] = arith.mulf %arg0, %[[KS]]
 // CHECK: %[[X:.*]] = arith.subf %[[S]], %[[RS]]
-// CHECK: %[[D:.*]] = arith.mulf %arg1, %arg4
-// CHECK: %[[T:.*]] = arith.mulf %[[X]], %[[D]]
-// CHECK: tt.return %[[D]], %[[T]]
-tt.func @tangent(%s: tensor<8x8xf32>, %p: tensor<8x8xf32>, %k: f32, %r: tensor<8x1xf32>, %q: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+// CHECK: %[[XP:.*]] = arith.mulf %[[X]], %arg1
+// CHECK: %[[T:.*]] = arith.mulf %[[XP]], %arg4
+// CHECK: tt.return %[[T]]
+tt.func @tangent(%s: tensor<8x8xf32>, %p: tensor<8x8xf32>, %k: f32, %r: tensor<8x1xf32>, %q: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %two = arith.constant dense<2.0> : tensor<8x8xf32>
   %ks = tt.splat %k : f32 -> tensor<8x8xf32>
   %rs = tt.broadcast %r : tensor<8x1xf32> -> tensor<8x8xf32>
   %sk = arith.mulf %s, %ks : tensor<8x8xf32>
   %x = arith.subf %sk, %rs : tensor<8x8xf32>
-  %d = arith.mulf %p, %q : tensor<8x8xf32>
   %xp = arith.mulf %x, %p : tensor<8x8xf32>
   %y = arith.mulf %xp, %two : tensor<8x8xf32>
   %t = arith.mulf %y, %q : tensor<8x8xf32>
-  tt.return %d, %t : tensor<8x8xf32>, tensor<8x8xf32>
+  tt.return %t : tensor<8x8xf32>
 }
 
 // A constant goes through a selection that leaves zero, and not into what has

@@ -90,10 +90,9 @@ def MergeFactors : Pass<"autodiff-merge-factors", "::mlir::triton::FuncOp"> {
   ];
   let summary = "multiply by fewer factors";
   let description = [{
-    In a product of three or more tiles, a constant becomes a factor of what a
-    tile is computed of, where that takes no operation on whole tiles; and two
-    factors are taken together if their product is computed anyway. The results
-    are rounded otherwise.
+    In a product of three or more tiles, a constant becomes a factor of what
+    another tile is computed of, where that takes no operation on whole tiles.
+    The results are rounded otherwise.
   }];
 }
 
