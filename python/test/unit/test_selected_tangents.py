@@ -41,6 +41,13 @@ def branching_kernel(x, most, seen, N: tl.constexpr):
         tl.atomic_max(most, tl.max(tl.exp(v), 0))
 
 
+@triton.jit
+def scaled_kernel(x, w, y, N: tl.constexpr):
+    """y is the largest of 3.1·x·w over all rows; constants and factors are rounded in order."""
+    i = tl.arange(0, N)
+    tl.atomic_max(y + i, tl.load(x + tl.program_id(0) * N + i) * 3.1 * tl.load(w))
+
+
 def extremes(x, w, most, least):
     most, least = most.clone(), least.clone()
     kernel = differentiable(extremes_kernel, order=2)
@@ -156,6 +163,23 @@ def test_exchanges_of_floats_are_found(dtype):
         AutodiffError, match=r"'latest_kernel' exchanges floats \(.*test_selected_tangents.py:\d+\)"
     ):
         KernelState.refuse_another_run(of_state, (6, 1, 1))
+
+
+def test_values_are_rounded_alike(device):
+    """The kernels of first and second derivatives compare, bit for bit, what they compute again."""
+    x = random_tensor(9, 32, device=device)
+    w = random_tensor(1, device=device)
+
+    def scaled(x, w):
+        y = x.new_full((32,), float("-inf"))
+        differentiable(scaled_kernel, order=2)[(len(x),)](x, w, y, N=32)
+        return y
+
+    def second(f):
+        (g,) = torch.autograd.grad(f(x, w).sin().sum(), x, create_graph=True)
+        return torch.autograd.grad(g.square().sum(), (x, w))
+
+    torch.testing.assert_close(second(scaled), second(lambda x, w: (x * 3.1 * w).amax(0)))
 
 
 def test_in_place(device):

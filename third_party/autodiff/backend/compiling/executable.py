@@ -227,11 +227,11 @@ class Executable:
                 ttir = self._made() if again else self._other_form(error, ttir, path)
                 noted = None
             else:
-                if self._lacks_registers(compiled):
-                    continue
                 if self._takes_leaner(compiled):
                     noted = accepted_form(self.kernel.ttir, self.target)
                     ttir = noted or self._made()
+                    continue
+                if self._lacks_registers(compiled):
                     continue
                 # Triton would keep the parsed module as long as the kernel.
                 compiled.src.module = None

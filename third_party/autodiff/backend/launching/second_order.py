@@ -74,6 +74,9 @@ def _outputs(execution, read, blank) -> dict[int, Tensor]:
         for i, t in read.items()
         if i in blank
         and i in execution.kept
+        and t.dtype == known[i].dtype
+        and t.device == execution.facts.device
+        and not t.is_neg()
         and t.shape == known[i].shape
         and t.stride() == known[i].strides
         and tensor_span(t) == known[i].span

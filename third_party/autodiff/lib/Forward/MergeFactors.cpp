@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Forward/Passes.h"
 
+#include "autodiff/Analysis/Dependents.h"
+#include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Constants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -43,13 +45,17 @@ static void collectFactors(arith::MulFOp op, SmallVectorImpl<Value> &factors) {
       factors.push_back(factor);
 }
 
-/// The number that a tile holds everywhere, if it is a finite constant.
+/// The number that a tile holds everywhere, if it is a constant by which most
+/// numbers can be multiplied.
 static std::optional<APFloat> matchNumber(Value tile) {
   Attribute constant;
   if (!matchPattern(tile, m_Constant(&constant)))
     return std::nullopt;
   std::optional<APFloat> number = getNumber(constant);
-  return number && number->isFinite() ? number : std::nullopt;
+  constexpr int kBits = 16;
+  bool isModerate =
+      number && number->isFiniteNonZero() && std::abs(ilogb(*number)) < kBits;
+  return isModerate ? number : std::nullopt;
 }
 
 static Value createNumber(OpBuilder &b, Location loc, Type type,
@@ -69,6 +75,8 @@ static Value absorb(OpBuilder &b, Value value, const APFloat &number) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(op);
   Location loc = op->getLoc();
+  if (matchPattern(value, m_AnyZeroFloat()))
+    return value;
   if (std::optional<APFloat> own = matchNumber(value))
     return createNumber(b, loc, value.getType(), *own * number);
   auto with = [&](ArrayRef<std::pair<unsigned, Value>> operands) {
@@ -106,27 +114,59 @@ static Value absorb(OpBuilder &b, Value value, const APFloat &number) {
   return {};
 }
 
-/// Multiplies a number into one of the other factors, if it can be.
-static bool absorbNumber(OpBuilder &b, SmallVectorImpl<Value> &factors) {
+namespace {
+/// The products of a kernel that depend on tangents. Others may be compared,
+/// bit for bit, with what another kernel computes.
+class Products {
+public:
+  explicit Products(triton::FuncOp kernel) {
+    SmallVector<Value> tangents;
+    for (BlockArgument argument : kernel.getArguments())
+      if (kernel.getArgAttr(argument.getArgNumber(), kTangentAttr))
+        tangents.push_back(argument);
+    moving = findDependents(tangents);
+  }
+
+  bool moves(Value value) const {
+    return moving.contains(value.getDefiningOp());
+  }
+  /// Multiplies a number into another factor, if it can be.
+  bool absorbNumber(OpBuilder &b, SmallVectorImpl<Value> &factors);
+
+private:
+  llvm::DenseSet<Operation *> moving;
+};
+} // namespace
+
+bool Products::absorbNumber(OpBuilder &b, SmallVectorImpl<Value> &factors) {
   for (auto [place, factor] : llvm::enumerate(factors)) {
     std::optional<APFloat> number = matchNumber(factor);
     if (!number)
       continue;
-    for (auto [other, value] : llvm::enumerate(factors))
-      if (other != place)
-        if (Value absorbed = absorb(b, value, *number)) {
-          factors[other] = absorbed;
-          factors.erase(factors.begin() + place);
-          return true;
-        }
+    for (auto [other, value] : llvm::enumerate(factors)) {
+      // What is repeated gets a copy.
+      if (!moves(value) &&
+          !isa_and_present<triton::SplatOp, triton::BroadcastOp>(
+              value.getDefiningOp()))
+        continue;
+      Value absorbed = absorb(b, value, *number);
+      if (!absorbed)
+        continue;
+      moving.insert(absorbed.getDefiningOp());
+      factors[other] = absorbed;
+      factors.erase(factors.begin() + place);
+      return true;
+    }
   }
   return false;
 }
 
 void MergeFactors::runOnOperation() {
+  Products all(getOperation());
   SmallVector<arith::MulFOp> products;
   getOperation().walk([&](arith::MulFOp op) {
-    if (isWhole(op))
+    Type element = getElementTypeOrSelf(op.getType());
+    if (isWhole(op) && all.moves(op) && (element.isF32() || element.isF64()))
       products.push_back(op);
   });
   OpBuilder b(&getContext());
@@ -134,7 +174,7 @@ void MergeFactors::runOnOperation() {
     SmallVector<Value> factors;
     collectFactors(op, factors);
     size_t before = factors.size();
-    while (factors.size() > 2 && absorbNumber(b, factors))
+    while (factors.size() > 2 && all.absorbNumber(b, factors))
       ;
     if (factors.size() == before)
       continue;

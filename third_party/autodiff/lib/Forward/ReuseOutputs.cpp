@@ -79,11 +79,9 @@ findStores(triton::FuncOp kernel, BlockArgument argument) {
   return stores;
 }
 
-/// Whether a relative error of an operand is one of the result, or decides
-/// nothing but comparisons.
+/// Whether a relative error of an operand is one of the result.
 static bool keepsRelativeError(Operation *op) {
-  return isa<arith::MulFOp, arith::NegFOp, arith::TruncFOp, math::AbsFOp,
-             arith::CmpFOp>(op) ||
+  return isa<arith::MulFOp, arith::NegFOp, arith::TruncFOp, math::AbsFOp>(op) ||
          (isa<arith::SubFOp>(op) &&
           matchPattern(op->getOperand(0), m_AnyZeroFloat()));
 }
@@ -101,6 +99,11 @@ bool Stored::mayBeLoaded() {
     return false;
   SetVector<Operation *> dependents;
   getForwardSlice(computed, &dependents);
+  auto dependsOnIt = [&](Value value) {
+    return value && dependents.contains(value.getDefiningOp());
+  };
+  if (dependsOnIt(store.getPtr()) || dependsOnIt(store.getMask()))
+    return false;
   return llvm::all_of(dependents, [&](Operation *user) {
     if (auto other = dyn_cast<triton::StoreOp>(user))
       return other == store ||
@@ -167,9 +170,9 @@ void ReuseOutputs::runOnOperation() {
     auto stores = findStores(kernel, argument);
     if (!stores)
       continue;
-    for (triton::StoreOp store : *stores)
-      if (final.contains(store))
-        load(store);
+    // Of several stores to an element, memory holds what the last one left.
+    if (stores->size() == 1 && final.contains(stores->front()))
+      load(stores->front());
     for (triton::StoreOp store : *stores)
       store.erase();
     kernel.setArgAttr(number, kLeftAttr, UnitAttr::get(&getContext()));

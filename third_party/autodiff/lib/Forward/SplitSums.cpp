@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "autodiff/Forward/Passes.h"
 
+#include "autodiff/Support/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -37,8 +38,8 @@ static std::optional<Sum> findSum(scf::ForOp loop, unsigned number) {
   auto second = loop.getYieldedValues()[number].getDefiningOp<triton::DotOp>();
   auto first = second ? second.getC().getDefiningOp<triton::DotOp>() : nullptr;
   // A sum that is scaled each time would be so twice.
-  if (!first || !first->hasOneUse() || !second->hasOneUse() ||
-      first.getC() != carried || !carried.hasOneUse() ||
+  if (!first || !isFloat(second.getType()) || !first->hasOneUse() ||
+      !second->hasOneUse() || first.getC() != carried || !carried.hasOneUse() ||
       first->getBlock() != loop.getBody())
     return std::nullopt;
   return Sum{number, first, second};

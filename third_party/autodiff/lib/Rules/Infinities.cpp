@@ -154,9 +154,7 @@ private:
 };
 } // namespace
 
-/// Whether this constant, or a multiple of it, may become infinite: padding
-/// with the largest float overflows.
-static bool isNearlyInfinite(const APFloat &number) {
+bool mlir::autodiff::isNearlyInfinite(const APFloat &number) {
   constexpr int kBitsOfAMultiple = 10;
   return !number.isNaN() &&
          ilogb(number) > APFloat::semanticsMaxExponent(number.getSemantics()) -

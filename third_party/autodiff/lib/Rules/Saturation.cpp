@@ -2,7 +2,9 @@
 #include "autodiff/Rules/Saturation.h"
 
 #include "autodiff/Analysis/Activity.h"
+#include "autodiff/Analysis/Dependents.h"
 #include "autodiff/Analysis/Moves.h"
+#include "autodiff/Analysis/Pointers.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Rules/Differentiation.h"
 #include "autodiff/Rules/Infinities.h"
@@ -34,16 +36,21 @@ static bool addLinear(Operation *op, const Differentiation &in,
     pending.append(op->operand_begin() + first, op->operand_begin() + last);
     return true;
   };
-  // Memory may hold the lowest number for what is left out. A product of tiles
-  // with that is NaN itself.
-  auto isLoaded = [&](Value value) -> std::optional<bool> {
+  // A factor in memory may be the lowest number, for what is left out; it is
+  // not taken for that in products of tiles.
+  auto isModerate = [&](Value value) -> std::optional<bool> {
+    Attribute constant;
+    if (matchPattern(value, m_Constant(&constant)))
+      if (auto number = getNumber(constant);
+          number && isNearlyInfinite(*number))
+        return false;
     if (value.getDefiningOp<triton::LoadOp>())
       return isa<triton::DotOp>(op);
     return std::nullopt;
   };
   auto movesFinitely = [&](unsigned moving, unsigned factor) {
     return !in.isActive(op->getOperand(moving)) ||
-           isFiniteEverywhere(op->getOperand(factor), isLoaded);
+           isFiniteEverywhere(op->getOperand(factor), isModerate);
   };
   unsigned count = op->getNumOperands();
   if (isa<arith::MulFOp, math::FmaOp, triton::DotOp>(op))
@@ -60,7 +67,16 @@ static bool addLinear(Operation *op, const Differentiation &in,
   return isSumOrChoice && add(0, count);
 }
 
-/// Whether the tangent of `value` is finite where tangents in memory are.
+/// Whether a kernel stores active values where `pointer` points to, and loads
+/// them again.
+static bool isCarried(Value pointer, const Differentiation &in) {
+  return llvm::any_of(getBaseArguments(pointer), [&](BlockArgument base) {
+    return in.activity.carries(base.getArgNumber());
+  });
+}
+
+/// Whether the tangent of `value` is finite where those are that a kernel is
+/// given in memory.
 static bool hasFiniteTangent(Value value, const Differentiation &in) {
   llvm::SmallPtrSet<Value, 16> seen;
   SmallVector<Value> pending = {value};
@@ -74,8 +90,14 @@ static bool hasFiniteTangent(Value value, const Differentiation &in) {
       continue;
     }
     Operation *op = next.getDefiningOp();
-    if (!op || (!isa<triton::LoadOp>(op) && !addLinear(op, in, pending)))
+    if (auto load = dyn_cast_or_null<triton::LoadOp>(op)) {
+      if (isCarried(load.getPtr(), in))
+        return false;
+      if (load.getOther())
+        pending.push_back(load.getOther());
+    } else if (!op || !addLinear(op, in, pending)) {
       return false;
+    }
   }
   return true;
 }
@@ -84,22 +106,28 @@ static bool hasFiniteTangent(Value value, const Differentiation &in) {
 // Exponentials that are finite, or that nothing limits
 //===----------------------------------------------------------------------===//
 
-/// Whether `largest` is a maximum over `value`, among others.
-static bool isMaximumOver(Value largest, Value value) {
-  while (true) {
-    Operation *op = largest.getDefiningOp();
-    if (largest == value)
-      return true;
-    auto reduce = dyn_cast_or_null<triton::ReduceOp>(op);
-    if (isMaximum(op))
-      return isMaximumOver(op->getOperand(0), value) ||
-             isMaximumOver(op->getOperand(1), value);
-    if (!isa_and_present<triton::SplatOp, triton::BroadcastOp,
-                         triton::ExpandDimsOp, StopGradientOp>(op) &&
-        !(reduce && isMaximum(reduce.getSingleCombiner())))
-      return false;
-    largest = op->getOperand(0);
-  }
+/// Whether `largest` is a maximum over `value`, among others. It is repeated
+/// along `axis`, or along all axes.
+static bool isMaximumOver(Value largest, Value value,
+                          std::optional<unsigned> axis = std::nullopt,
+                          bool isSplat = false) {
+  Operation *op = largest.getDefiningOp();
+  if (largest == value)
+    return true;
+  if (isMaximum(op))
+    return isMaximumOver(op->getOperand(0), value, axis, isSplat) ||
+           isMaximumOver(op->getOperand(1), value, axis, isSplat);
+  if (isa_and_present<triton::BroadcastOp, StopGradientOp>(op))
+    return isMaximumOver(op->getOperand(0), value, axis, isSplat);
+  if (auto splat = dyn_cast_or_null<triton::SplatOp>(op))
+    return isMaximumOver(splat.getSrc(), value, axis, /*isSplat=*/true);
+  if (auto expand = dyn_cast_or_null<triton::ExpandDimsOp>(op))
+    return !axis && isMaximumOver(expand.getSrc(), value, expand.getAxis());
+  auto reduce = dyn_cast_or_null<triton::ReduceOp>(op);
+  if (!reduce || !isMaximum(reduce.getSingleCombiner()) ||
+      (!isSplat && axis != reduce.getAxis()))
+    return false;
+  return isMaximumOver(reduce.getSrcs()[0], value, std::nullopt, isSplat);
 }
 
 /// Whether `value` is what is left of a number without a maximum over it.
@@ -129,7 +157,7 @@ static bool handsOnInfinite(OpOperand &use) {
 
 /// Whether anything may be finite although `value` is infinite. (What a
 /// selection leaves out has no tangent either.)
-static bool mayBeLimited(Value value) {
+static bool mayBeLimited(Value value, const Differentiation &in) {
   llvm::SmallPtrSet<Value, 16> seen;
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
@@ -138,22 +166,19 @@ static bool mayBeLimited(Value value) {
       continue;
     for (OpOperand &use : next.getUses()) {
       Operation *user = use.getOwner();
-      unsigned number = use.getOperandNumber();
-      if (isa<arith::CmpFOp, triton::StoreOp>(user))
+      if (isa<arith::CmpFOp>(user))
         continue;
-      if (handsOnInfinite(use)) {
-        llvm::append_range(pending, user->getResults());
-      } else if (auto loop = dyn_cast<scf::ForOp>(user)) {
-        pending.push_back(loop.getTiedLoopRegionIterArg(&use));
-        pending.push_back(loop.getTiedLoopResult(&use));
-      } else if (auto yield = dyn_cast<scf::YieldOp>(user);
-                 yield && isa<scf::ForOp, scf::IfOp>(user->getParentOp())) {
-        pending.push_back(user->getParentOp()->getResult(number));
-        if (auto around = dyn_cast<scf::ForOp>(user->getParentOp()))
-          pending.push_back(around.getRegionIterArg(number));
-      } else {
-        return true;
+      if (auto store = dyn_cast<triton::StoreOp>(user)) {
+        if (isCarried(store.getPtr(), in))
+          return true;
+        continue;
       }
+      bool isCopied = isa<scf::ForOp>(user) ||
+                      (isa<scf::YieldOp>(user) &&
+                       isa<scf::ForOp, scf::IfOp>(user->getParentOp()));
+      if (!isCopied && !handsOnInfinite(use))
+        return true;
+      llvm::append_range(pending, resultsOf(use));
     }
   }
   return false;
@@ -175,7 +200,7 @@ Tile mlir::autodiff::unlessSaturated(Tile tangent, Tile result, Operation *op,
   if (!hasFiniteTangent(exponent, in) &&
       !mutation::isMade("saturation:a lowest number that moves"))
     leaveOut(0.0);
-  if (!isNotPositive(exponent) && mayBeLimited(y) &&
+  if (!isNotPositive(exponent) && mayBeLimited(y, in) &&
       !mutation::isMade("saturation:limits"))
     leaveOut(std::numeric_limits<double>::infinity());
   return is ? where(is, tangent.constant(0.0), tangent) : tangent;

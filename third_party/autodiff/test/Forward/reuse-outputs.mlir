@@ -253,6 +253,79 @@ tt.func @precise(%pz: tensor<16x16x!tt.ptr<f32>>, %py: !tt.ptr<bf16>, %a: tensor
 
 // -----
 
+// Of two stores, one overwrites the other.
+// CHECK-LABEL: tt.func @twice(
+// CHECK-NOT: tt.load
+// CHECK: tt.dot
+tt.func @twice(%pz: tensor<16x16x!tt.ptr<bf16>>, %py: !tt.ptr<bf16>, %a: tensor<16x16xf16>,
+    %l: tensor<16x16xf32>, %t: tensor<16x16xf32>, %n: i32, %m: tensor<16x16xi1>, %k: tensor<16x16xi1>)
+    attributes {autodiff.role = "tangent"} {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %none = arith.constant dense<0.0> : tensor<16x16xf32>
+  %acc = scf.for %i = %zero to %n step %one iter_args(%s = %none) -> (tensor<16x16xf32>) : i32 {
+    %d = tt.dot %a, %a, %s : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    scf.yield %d : tensor<16x16xf32>
+  }
+  %y = arith.divf %acc, %l : tensor<16x16xf32>
+  %z = arith.mulf %y, %t : tensor<16x16xf32>
+  %tangent = arith.truncf %z : tensor<16x16xf32> to tensor<16x16xbf16>
+  %stored = arith.truncf %y : tensor<16x16xf32> to tensor<16x16xbf16>
+  %ys = tt.splat %py : !tt.ptr<bf16> -> tensor<16x16x!tt.ptr<bf16>>
+  %row = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %column = tt.expand_dims %row {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
+  %columns = tt.broadcast %column : tensor<1x16xi32> -> tensor<16x16xi32>
+  %sixteen = arith.constant dense<16> : tensor<16x1xi32>
+  %first = tt.expand_dims %row {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %start = arith.muli %first, %sixteen : tensor<16x1xi32>
+  %starts = tt.broadcast %start : tensor<16x1xi32> -> tensor<16x16xi32>
+  %offset = arith.addi %starts, %columns : tensor<16x16xi32>
+  %q = tt.addptr %ys, %offset : tensor<16x16x!tt.ptr<bf16>>, tensor<16x16xi32>
+  %seven = arith.constant dense<7.0> : tensor<16x16xbf16>
+  tt.store %q, %seven, %k : tensor<16x16x!tt.ptr<bf16>>
+  tt.store %q, %stored : tensor<16x16x!tt.ptr<bf16>>
+  tt.store %pz, %tangent : tensor<16x16x!tt.ptr<bf16>>
+  tt.return
+}
+
+// -----
+
+// The mask depends on the value.
+// CHECK-LABEL: tt.func @deciding(
+// CHECK-NOT: tt.load
+// CHECK: tt.dot
+tt.func @deciding(%pz: tensor<16x16x!tt.ptr<bf16>>, %py: !tt.ptr<bf16>, %a: tensor<16x16xf16>,
+    %l: tensor<16x16xf32>, %t: tensor<16x16xf32>, %n: i32, %m: tensor<16x16xi1>, %k: tensor<16x16xi1>)
+    attributes {autodiff.role = "tangent"} {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %none = arith.constant dense<0.0> : tensor<16x16xf32>
+  %acc = scf.for %i = %zero to %n step %one iter_args(%s = %none) -> (tensor<16x16xf32>) : i32 {
+    %d = tt.dot %a, %a, %s : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    scf.yield %d : tensor<16x16xf32>
+  }
+  %y = arith.divf %acc, %l : tensor<16x16xf32>
+  %z = arith.mulf %y, %t : tensor<16x16xf32>
+  %tangent = arith.truncf %z : tensor<16x16xf32> to tensor<16x16xbf16>
+  %stored = arith.truncf %y : tensor<16x16xf32> to tensor<16x16xbf16>
+  %ys = tt.splat %py : !tt.ptr<bf16> -> tensor<16x16x!tt.ptr<bf16>>
+  %row = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %column = tt.expand_dims %row {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
+  %columns = tt.broadcast %column : tensor<1x16xi32> -> tensor<16x16xi32>
+  %sixteen = arith.constant dense<16> : tensor<16x1xi32>
+  %first = tt.expand_dims %row {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %start = arith.muli %first, %sixteen : tensor<16x1xi32>
+  %starts = tt.broadcast %start : tensor<16x1xi32> -> tensor<16x16xi32>
+  %offset = arith.addi %starts, %columns : tensor<16x16xi32>
+  %q = tt.addptr %ys, %offset : tensor<16x16x!tt.ptr<bf16>>, tensor<16x16xi32>
+  %where = arith.cmpf ogt, %y, %none : tensor<16x16xf32>
+  tt.store %q, %stored, %where : tensor<16x16x!tt.ptr<bf16>>
+  tt.store %pz, %tangent, %where : tensor<16x16x!tt.ptr<bf16>>
+  tt.return
+}
+
+// -----
+
 // The kernel reads what was there before: the store stays.
 // CHECK-LABEL: tt.func @read(
 // CHECK-SAME: %arg1: !tt.ptr<bf16>,

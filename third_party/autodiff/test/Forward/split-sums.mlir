@@ -40,3 +40,17 @@ tt.func @read(%p: tensor<16x16x!tt.ptr<f32>>, %a: tensor<16x16xf16>, %b: tensor<
   }
   tt.return %r#0, %r#1 : tensor<16x16xf32>, tensor<16x16xf32>
 }
+
+// Integers are no tangents.
+// CHECK-LABEL: tt.func @integers(
+// CHECK: scf.for {{.*}} -> (tensor<16x16xi32>)
+tt.func @integers(%a: tensor<16x16xi8>, %b: tensor<16x16xi8>, %n: i32, %c: tensor<16x16xi32>) -> tensor<16x16xi32> {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %r = scf.for %i = %zero to %n step %one iter_args(%s = %c) -> (tensor<16x16xi32>) : i32 {
+    %d = tt.dot %a, %b, %s : tensor<16x16xi8> * tensor<16x16xi8> -> tensor<16x16xi32>
+    %e = tt.dot %b, %a, %d : tensor<16x16xi8> * tensor<16x16xi8> -> tensor<16x16xi32>
+    scf.yield %e : tensor<16x16xi32>
+  }
+  tt.return %r : tensor<16x16xi32>
+}

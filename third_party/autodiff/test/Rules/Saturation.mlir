@@ -101,3 +101,73 @@ tt.func @scaled(%px: !tt.ptr<f32>, %pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1)
   tt.store %py, %y : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+// The maximum of a column is none of a row.
+// CHECK-LABEL: tt.func @column_jvp(
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: arith.cmpf oeq, %[[Y]], %{{.*}} : tensor<16x16xf32>
+tt.func @column(%px: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %one = arith.constant dense<1.0> : tensor<16x16xf32>
+  %sixteen = arith.constant dense<16> : tensor<16x1xi32>
+  %i = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %row = tt.expand_dims %i {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
+  %column = tt.expand_dims %i {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
+  %start = arith.muli %row, %sixteen : tensor<16x1xi32>
+  %starts = tt.broadcast %start : tensor<16x1xi32> -> tensor<16x16xi32>
+  %columns = tt.broadcast %column : tensor<1x16xi32> -> tensor<16x16xi32>
+  %offset = arith.addi %starts, %columns : tensor<16x16xi32>
+  %base = tt.splat %px : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %p = tt.addptr %base, %offset : tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>
+  %x = tt.load %p : tensor<16x16x!tt.ptr<f32>>
+  %max = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maxnumf %a, %b : f32
+    tt.reduce.return %c : f32
+  }) : (tensor<16x16xf32>) -> tensor<16xf32>
+  %m = tt.expand_dims %max {axis = 1 : i32} : tensor<16xf32> -> tensor<16x1xf32>
+  %tile = tt.broadcast %m : tensor<16x1xf32> -> tensor<16x16xf32>
+  %z = arith.subf %x, %tile : tensor<16x16xf32>
+  %e = math.exp %z : tensor<16x16xf32>
+  %l = arith.addf %one, %e : tensor<16x16xf32>
+  %y = arith.divf %one, %l : tensor<16x16xf32>
+  %ys = tt.splat %py : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+  %q = tt.addptr %ys, %offset : tensor<16x16x!tt.ptr<f32>>, tensor<16x16xi32>
+  tt.store %q, %y : tensor<16x16x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Nor is the lowest number as a chosen constant a finite factor of a tangent.
+// CHECK-LABEL: tt.func @chosen_jvp(
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: arith.cmpf oeq, %[[Y]], %{{.*}} : f32
+tt.func @chosen(%pw: !tt.ptr<f32>, %py: !tt.ptr<f32>, %m: i1, %k: f32) {
+  %lowest = arith.constant 0xFF7FFFFF : f32
+  %bias = arith.select %m, %k, %lowest : f32
+  %w = tt.load %pw : !tt.ptr<f32>
+  %z = arith.mulf %bias, %w : f32
+  %y = math.exp %z : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// What is stored and loaded again may come to a limit.
+// CHECK-LABEL: tt.func @relay_jvp(
+// CHECK: %[[Y:.*]] = math.exp
+// CHECK: arith.cmpf oeq, %[[Y]], %{{.*}} : f32
+tt.func @relay(%px: !tt.ptr<f32>, %pe: !tt.ptr<f32>, %py: !tt.ptr<f32>) {
+  %one = arith.constant 1.0 : f32
+  %x = tt.load %px : !tt.ptr<f32>
+  %e = math.exp %x : f32
+  tt.store %pe, %e : !tt.ptr<f32>
+  %again = tt.load %pe : !tt.ptr<f32>
+  %d = arith.addf %again, %one : f32
+  %y = arith.divf %one, %d : f32
+  tt.store %py, %y : !tt.ptr<f32>
+  tt.return
+}

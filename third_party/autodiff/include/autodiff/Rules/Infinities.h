@@ -14,6 +14,10 @@ class ScalarExpr;
 bool isFiniteEverywhere(
     Value value, llvm::function_ref<std::optional<bool>(Value)> isFinite = {});
 
+/// Whether this constant, or a multiple of it, may become infinite: padding
+/// with the largest float overflows.
+bool isNearlyInfinite(const llvm::APFloat &number);
+
 /// Whether a value of the forward is finite in all lanes that are not live
 /// (LiveLanes.h), given that it is finite in the live ones. The question is
 /// about executions of block `in`. See `findMissingBounds` for `assumed`.
