@@ -55,8 +55,8 @@ _INHERITED = (
 # The number of pipeline stages of loops that do not follow the option `num_stages`.
 _STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
 
-# Of a processor of Nvidia's, and the most that a thread has; how many may be missing at a limit
-# that nobody has asked for.
+# Of a processor of Nvidia's, and the most that a thread has; how many may be missing before a kernel
+# is compiled otherwise.
 _REGISTERS, _MOST_REGISTERS, _MISSING = 1 << 16, 255, 8
 # With fewer, programs are more than run side by side.
 _FEWEST_REGISTERS = 32
@@ -301,7 +301,7 @@ class Executable:
     def _takes_leaner(self, compiled) -> bool:
         """Go on with the leaner text of a kernel that has too few registers, if it has one."""
         leaner = self.kernel.leaner
-        if leaner is None or not compiled.n_spills:
+        if leaner is None or compiled.n_spills <= _MISSING:
             return False
         self.kernel = replace(self.kernel, ttir=leaner, leaner=None)
         return True
