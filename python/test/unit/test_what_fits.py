@@ -228,3 +228,20 @@ def test_chosen_options_stay(compiler):
     with pytest.raises(AutodiffError, match="without num_stages=3, or with smaller tiles"):
         made(num_stages=3).compile()
     assert compiler.tried == [(3, 8)]
+
+
+@pytest.mark.parametrize("missing", [0, 2, 100])
+def test_a_leaner_text(compiler, monkeypatch, missing):
+    """It is compiled where more than a few registers are missing, and then there is no other."""
+    texts = []
+
+    def loaded(kernel, path):
+        texts.append(kernel.kernel.ttir)
+        return types.SimpleNamespace(n_spills=missing, src=types.SimpleNamespace())
+
+    monkeypatch.setattr(Executable, "_loaded", loaded)
+    kernel = Kernel("k_jvp", "module {}", (2, 1, 1), (), leaner="module { }")
+    found = Executable(kernel, HOST, {"num_warps": 4})
+    found.compile()
+    assert texts == (["module {}"] if missing < 8 else ["module {}", "module { }"])
+    assert found.kernel.ttir == texts[-1]

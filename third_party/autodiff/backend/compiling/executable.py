@@ -55,8 +55,8 @@ _INHERITED = (
 # The number of pipeline stages of loops that do not follow the option `num_stages`.
 _STAGES = re.compile(r"(?<=tt\.num_stages = )\d+")
 
-# Of a processor of Nvidia's, and the most that a thread has; how many may be missing before a kernel
-# is compiled otherwise.
+# Of a processor of Nvidia's, and the most that a thread has; how many may be missing before a
+# kernel is compiled otherwise.
 _REGISTERS, _MOST_REGISTERS, _MISSING = 1 << 16, 255, 8
 # With fewer, programs are more than run side by side.
 _FEWEST_REGISTERS = 32
