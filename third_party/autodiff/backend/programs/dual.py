@@ -272,9 +272,8 @@ class Dual:
         """Return tangents of gradients, by argument.
 
         `leaves` and `tangents` are the launch's arguments, which the forward changes (but for those
-        that are `holding`); `upstream`
-        the cotangents and `moved` their tangents, by argument. The forward runs if the caller
-        `returns` tangents that it leaves, or the backward needs it.
+        that are `holding`); `upstream` the cotangents and `moved` their tangents, by argument. The
+        forward runs if the caller `returns` tangents that it leaves, or the backward needs it.
         """
         forward, backward = self.forward, self.backward
         handed = [], []

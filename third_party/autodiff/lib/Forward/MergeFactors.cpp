@@ -7,6 +7,7 @@
 #include "autodiff/Forward/Passes.h"
 
 #include "autodiff/Analysis/Dependents.h"
+#include "autodiff/Builders/Tile.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "autodiff/Support/Constants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,14 +59,6 @@ static std::optional<APFloat> matchNumber(Value tile) {
   return isModerate ? number : std::nullopt;
 }
 
-static Value createNumber(OpBuilder &b, Location loc, Type type,
-                          const APFloat &number) {
-  TypedAttr value = FloatAttr::get(getElementTypeOrSelf(type), number);
-  if (auto tile = dyn_cast<RankedTensorType>(type))
-    value = DenseElementsAttr::get(tile, cast<Attribute>(value));
-  return arith::ConstantOp::create(b, loc, value);
-}
-
 /// `value` times a number, where that takes no operation on whole tiles; null
 /// elsewhere.
 static Value absorb(OpBuilder &b, Value value, const APFloat &number) {
@@ -78,7 +71,8 @@ static Value absorb(OpBuilder &b, Value value, const APFloat &number) {
   if (matchPattern(value, m_AnyZeroFloat()))
     return value;
   if (std::optional<APFloat> own = matchNumber(value))
-    return createNumber(b, loc, value.getType(), *own * number);
+    return constantOf(b, loc, value.getType(),
+                      (*own * number).convertToDouble());
   auto with = [&](ArrayRef<std::pair<unsigned, Value>> operands) {
     Operation *copy = b.clone(*op);
     for (auto [index, operand] : operands)
@@ -90,7 +84,8 @@ static Value absorb(OpBuilder &b, Value value, const APFloat &number) {
     Value inner = absorb(b, few, number);
     if (!inner)
       inner = arith::MulFOp::create(
-          b, loc, few, createNumber(b, loc, few.getType(), number));
+          b, loc, few,
+          constantOf(b, loc, few.getType(), number.convertToDouble()));
     return with({{0, inner}});
   }
   if (!value.hasOneUse())

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static bool isQuotient(Operation *op) {
+bool mlir::autodiff::isQuotient(Operation *op) {
   return isa<arith::DivFOp, triton::ApproxDivFOp, triton::PreciseDivFOp>(op);
 }
 

@@ -147,7 +147,7 @@ static bool handsOnInfinite(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto reduce = dyn_cast<triton::ReduceOp>(user))
     return isa_and_present<arith::AddFOp>(reduce.getSingleCombiner());
-  if (isa<arith::DivFOp, triton::ApproxDivFOp, triton::PreciseDivFOp>(user))
+  if (isQuotient(user))
     return use.getOperandNumber() == 0;
   return movesElements(user) ||
          isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,

@@ -14,6 +14,9 @@ class ScalarExpr;
 bool isFiniteEverywhere(
     Value value, llvm::function_ref<std::optional<bool>(Value)> isFinite = {});
 
+/// Whether `op` divides floats, however precisely.
+bool isQuotient(Operation *op);
+
 /// Whether this constant, or a multiple of it, may become infinite: padding
 /// with the largest float overflows.
 bool isNearlyInfinite(const llvm::APFloat &number);
