@@ -85,7 +85,9 @@ std::optional<ScalarExpr> ScalarSum::divide(ScalarExpr::Kind kind,
     else
       quotient = quotient + term * ScalarExpr::constant(multiple / divisor);
   }
-  if (rest % divisor != 0 && !isNotNegative)
+  // A quotient that is rounded up is exact whatever the sign.
+  if (rest % divisor != 0 && !isNotNegative &&
+      kind != ScalarExpr::Kind::CeilDiv)
     return std::nullopt;
   if (kind == ScalarExpr::Kind::Rem)
     return ScalarExpr::constant(rest % divisor);

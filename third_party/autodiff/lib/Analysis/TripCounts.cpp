@@ -61,6 +61,15 @@ ExprAttr mlir::autodiff::mostIterations(Operation *loop) {
   return {};
 }
 
+std::optional<ScalarExpr> mlir::autodiff::findTripCount(scf::ForOp loop) {
+  LoopEnd end = getEnd(loop);
+  auto lower = ScalarExpr::of(loop.getLowerBound());
+  auto upper = ScalarExpr::of(end.end), step = ScalarExpr::of(loop.getStep());
+  if (loop.getUnsignedCmp() || end.condition || !lower || !upper || !step)
+    return std::nullopt;
+  return tripCount(*lower, *upper, *step);
+}
+
 ExprAttr mlir::autodiff::mostExecutions(Operation *op) {
   ExprAttr product;
   for (Operation *loop = op->getParentOp(); loop; loop = loop->getParentOp()) {

@@ -9,6 +9,7 @@
 #ifndef AUTODIFF_ANALYSIS_TRIPCOUNTS_H
 #define AUTODIFF_ANALYSIS_TRIPCOUNTS_H
 
+#include "autodiff/Analysis/ScalarExpr.h"
 #include "autodiff/Dialect/Autodiff.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <optional>
@@ -30,6 +31,10 @@ LoopEnd getEnd(scf::ForOp loop);
 /// and in any iteration of the loops around it; null if it is neither known at
 /// launch nor counted.
 ExprAttr mostIterations(Operation *loop);
+
+/// How often each program runs `loop`; none if its bounds are no numbers of the
+/// launch and of program ids, or if it runs under a condition.
+std::optional<ScalarExpr> findTripCount(scf::ForOp loop);
 
 /// How often, at most, one program runs the block of `op`: the product of the
 /// most iterations of all loops around it.

@@ -21,6 +21,7 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
 
 namespace mlir::autodiff {
 #define GEN_PASS_DEF_COUNTUP
@@ -31,24 +32,24 @@ using namespace mlir;
 using namespace mlir::autodiff;
 
 namespace {
-/// A loop that goes backwards: all numbers that it uses decrease from one
-/// iteration to the next.
-class FallingLoop {
+/// A loop whose iterations are to run the other way.
+class TurnedLoop {
 public:
-  static std::optional<FallingLoop> match(scf::ForOp loop);
-  /// Lets the numbers rise, from what they are in the last iteration.
+  explicit TurnedLoop(scf::ForOp loop) : loop(loop) {
+    collect(loop.getInductionVar());
+  }
+  /// What was the last iteration is the first one. Numbers that fell from one
+  /// iteration to the next rise, from what they were in the last one.
   void turn();
 
 private:
-  explicit FallingLoop(scf::ForOp loop) : loop(loop) {}
-
   std::optional<int64_t> findSlope(Value number) const;
-  bool collect(Value number);
-  Value getLastIndex(OpBuilder &b) const;
+  void collect(Value number);
+  SmallVector<Value, 2> getLastIndices(OpBuilder &b) const;
 
   scf::ForOp loop;
-  /// What is used, and how it changes with the induction variable.
-  llvm::MapVector<Value, int64_t> numbers;
+  /// Those that fall, and how they change with the induction variable.
+  llvm::MapVector<Value, int64_t> falling;
 };
 
 struct CountUp : autodiff::impl::CountUpBase<CountUp> {
@@ -57,7 +58,7 @@ struct CountUp : autodiff::impl::CountUpBase<CountUp> {
 } // namespace
 
 /// By how much a number grows with the induction variable, if that is known.
-std::optional<int64_t> FallingLoop::findSlope(Value number) const {
+std::optional<int64_t> TurnedLoop::findSlope(Value number) const {
   APInt step;
   if (!matchPattern(scf::ForOp(loop).getStep(), m_ConstantInt(&step)))
     return std::nullopt;
@@ -69,43 +70,28 @@ std::optional<int64_t> FallingLoop::findSlope(Value number) const {
   return *distance / step.getSExtValue();
 }
 
-/// Follows the induction variable to where it is used, and returns whether what
-/// is used falls.
-bool FallingLoop::collect(Value number) {
+/// Follows the induction variable to where it is used.
+void TurnedLoop::collect(Value number) {
   bool isUsed = false;
   for (Operation *user : number.getUsers()) {
     bool isNumber =
         isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(user) &&
-        llvm::all_of(user->getOperands(),
-                     [&](Value operand) {
-                       return operand == number ||
-                              scf::ForOp(loop).isDefinedOutsideOfLoop(operand);
-                     }) &&
-        findSlope(user->getResult(0));
-    if (!isNumber)
-      isUsed = true;
-    else if (!collect(user->getResult(0)))
-      return false;
+        llvm::all_of(user->getOperands(), [&](Value operand) {
+          return operand == number || loop.isDefinedOutsideOfLoop(operand);
+        });
+    if (isNumber)
+      collect(user->getResult(0));
+    isUsed |= !isNumber;
   }
-  if (!isUsed)
-    return true;
-  std::optional<int64_t> slope = findSlope(number);
-  if (!slope || *slope >= 0)
-    return false;
-  numbers[number] = *slope;
-  return true;
+  std::optional<int64_t> slope = isUsed ? findSlope(number) : std::nullopt;
+  if (slope && *slope < 0)
+    falling[number] = *slope;
 }
 
-std::optional<FallingLoop> FallingLoop::match(scf::ForOp loop) {
-  FallingLoop found(loop);
-  if (loop.getUnsignedCmp() || !found.collect(loop.getInductionVar()) ||
-      found.numbers.empty())
-    return std::nullopt;
-  return found;
-}
-
-/// The induction variable in the last iteration; anything where there is none.
-Value FallingLoop::getLastIndex(OpBuilder &b) const {
+/// The induction variable in the last iteration, as two expressions; anything
+/// where there is none. They are equal in every loop that runs, but a kernel
+/// may start from either, and then only that one cancels.
+SmallVector<Value, 2> TurnedLoop::getLastIndices(OpBuilder &b) const {
   scf::ForOp counted = loop;
   Location loc = counted.getLoc();
   Value lower = counted.getLowerBound(), upper = getEnd(counted).end;
@@ -115,18 +101,37 @@ Value FallingLoop::getLastIndex(OpBuilder &b) const {
     upper = atLeast.getLhs();
   Value one =
       arith::ConstantOp::create(b, loc, b.getIntegerAttr(upper.getType(), 1));
-  Value end = upper;
-  if (!mutation::isMade("count-up:one behind the last iteration"))
-    end = arith::SubIOp::create(b, loc, upper, one);
+  auto minusOne = [&](Value number) -> Value {
+    if (mutation::isMade("count-up:one behind the last iteration"))
+      return number;
+    return arith::SubIOp::create(b, loc, number, one);
+  };
   if (matchPattern(step, m_One()))
-    return end;
-  Value span = arith::SubIOp::create(b, loc, end, lower);
-  Value number = arith::DivSIOp::create(b, loc, span, step);
-  Value distance = arith::MulIOp::create(b, loc, number, step);
-  return arith::AddIOp::create(b, loc, lower, distance);
+    return {minusOne(upper)};
+  auto indexOf = [&](Value number) -> Value {
+    Value distance = arith::MulIOp::create(b, loc, number, step);
+    return arith::AddIOp::create(b, loc, lower, distance);
+  };
+  Value span = arith::SubIOp::create(b, loc, upper, lower);
+  Value before = arith::DivSIOp::create(b, loc, minusOne(span), step);
+  Value rounded = arith::AddIOp::create(
+      b, loc, span, arith::SubIOp::create(b, loc, step, one));
+  Value count = arith::DivSIOp::create(b, loc, rounded, step);
+  return {indexOf(before), indexOf(minusOne(count))};
 }
 
-void FallingLoop::turn() {
+/// That of equal numbers which is the simplest sum.
+static Value shortest(ArrayRef<Value> equal) {
+  auto lengthOf = [](Value number) {
+    std::optional<LinearForm> form = LinearForm::of(number);
+    return form ? form->terms.size() + !form->constant.getConstant() : ~0u;
+  };
+  return *llvm::min_element(equal, [&](Value a, Value b) {
+    return lengthOf(a) < lengthOf(b);
+  });
+}
+
+void TurnedLoop::turn() {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   auto ask = [&](Value each) {
@@ -135,40 +140,68 @@ void FallingLoop::turn() {
                                             : Elsewhere::Known;
   };
   SmallVector<std::pair<Value, Value>> turned;
-  Value lower = loop.getLowerBound(), last = getLastIndex(b);
-  for (auto [number, slope] : numbers) {
+  Value induction = loop.getInductionVar(), lower = loop.getLowerBound();
+  SmallVector<Value, 2> lasts = getLastIndices(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value passed = arith::SubIOp::create(b, loc, induction, lower);
+  Value index = arith::SubIOp::create(b, loc, lasts.front(), passed);
+  for (auto &[number, slope] : falling) {
     b.setInsertionPoint(loop);
-    IRMapping map;
-    map.map(loop.getInductionVar(), last);
-    Value least = recompute(b, number, map, ask);
-    b.setInsertionPointToStart(loop.getBody());
-    Value index = arith::SubIOp::create(b, loc, loop.getInductionVar(), lower);
+    SmallVector<Value, 2> least;
+    for (Value last : lasts) {
+      IRMapping map;
+      map.map(induction, last);
+      least.push_back(recompute(b, number, map, ask));
+    }
+    b.setInsertionPointAfter(index.getDefiningOp());
     Value rise = arith::ConstantOp::create(
-        b, loc, b.getIntegerAttr(index.getType(), -slope));
-    rise = arith::MulIOp::create(b, loc, index, rise);
-    turned.emplace_back(number, arith::AddIOp::create(b, loc, least, rise));
+        b, loc, b.getIntegerAttr(passed.getType(), -slope));
+    rise = arith::MulIOp::create(b, loc, passed, rise);
+    turned.emplace_back(number,
+                        arith::AddIOp::create(b, loc, shortest(least), rise));
   }
   for (auto [number, rising] : turned)
     number.replaceAllUsesWith(rising);
+  induction.replaceUsesWithIf(index, [&](OpOperand &use) {
+    return use.getOwner() != passed.getDefiningOp();
+  });
+}
+
+/// Whether addresses rise (1) or fall (−1) from one iteration to the next; 0 if
+/// they stay, or if nobody knows.
+static int directionOf(const ReasonOr<LinearForm> &address, Operation *loop) {
+  if (!address)
+    return 0;
+  ScalarExpr step = address->getStep(loop);
+  int64_t factor = step.getConstant().value_or(step.asMultiple().second);
+  return (factor > 0) - (factor < 0);
 }
 
 void CountUp::transform() {
+  struct Uses {
+    llvm::SetVector<Operation *> loops;
+    llvm::SmallSet<int, 3> directions;
+  };
   auto &all = getAnalysis<Contributions>();
-  llvm::MapVector<Operation *, llvm::SetVector<Operation *>> derived;
+  llvm::MapVector<Operation *, Uses> derived;
   for (triton::FuncOp backward : getBackwards(getOperation()))
     for (auto &[argument, use] : all.in(backward))
       for (Contribution op : use.contributions)
-        if (scf::ForOp primal = op.getPrimalLoop())
-          derived[primal].insert(op->getParentOp());
-  for (auto &[primal, loops] : derived) {
-    SmallVector<std::optional<FallingLoop>> falling{
-        FallingLoop::match(cast<scf::ForOp>(primal))};
-    for (Operation *loop : loops)
-      falling.push_back(loop->hasAttr(kParallelAttr)
-                            ? FallingLoop::match(cast<scf::ForOp>(loop))
-                            : std::nullopt);
-    if (llvm::all_of(falling, [](const auto &loop) { return !!loop; }))
-      for (std::optional<FallingLoop> &loop : falling)
-        loop->turn();
+        if (scf::ForOp primal = op.getPrimalLoop()) {
+          Uses &uses = derived[primal];
+          uses.loops.insert(op->getParentOp());
+          uses.directions.insert(directionOf(
+              LinearForm::of(op.getLoad().getPtr()), primal));
+        }
+  for (auto &[primal, uses] : derived) {
+    bool falls = uses.directions.contains(-1) && !uses.directions.contains(1);
+    if (!falls || cast<scf::ForOp>(primal).getUnsignedCmp() ||
+        !llvm::all_of(uses.loops, [](Operation *loop) {
+          return loop->hasAttr(kParallelAttr);
+        }))
+      continue;
+    TurnedLoop(cast<scf::ForOp>(primal)).turn();
+    for (Operation *loop : uses.loops)
+      TurnedLoop(cast<scf::ForOp>(loop)).turn();
   }
 }

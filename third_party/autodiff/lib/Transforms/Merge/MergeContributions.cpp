@@ -2,6 +2,7 @@
 #include "LoopNest.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/TripCounts.h"
 #include "autodiff/Support/Mutation.h"
 #include "autodiff/Transforms/Passes.h"
 #include "autodiff/Transforms/Remarks.h"
@@ -26,11 +27,30 @@ struct MergeContributions
 };
 } // namespace
 
-static bool haveSameBounds(const LoopNest &some, const LoopNest &others) {
-  return llvm::equal(some, others, [](scf::ForOp a, scf::ForOp b) {
-    return a.getLowerBound() == b.getLowerBound() &&
-           a.getUpperBound() == b.getUpperBound() && a.getStep() == b.getStep();
+/// How often the primal runs each of the loops around an access, the innermost
+/// first; none if that is not known.
+static std::optional<SmallVector<ScalarExpr>> findTrips(Operation *access) {
+  SmallVector<ScalarExpr> trips;
+  for (auto loop = access->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>()) {
+    std::optional<ScalarExpr> trip = findTripCount(loop);
+    if (!trip)
+      return std::nullopt;
+    trips.push_back(*trip);
+  }
+  return trips;
+}
+
+/// Whether the loops around two contributions run the same iterations.
+static bool runAlike(const Contribution &a, const Contribution &b) {
+  LoopNest some = *a.getNest(), others = *b.getNest();
+  bool areSame = llvm::equal(some, others, [](scf::ForOp x, scf::ForOp y) {
+    return x.getLowerBound() == y.getLowerBound() &&
+           x.getUpperBound() == y.getUpperBound() && x.getStep() == y.getStep();
   });
+  auto trips = findTrips(a.getLoad());
+  return areSame || (trips && trips->size() == some.size() &&
+                     trips == findTrips(b.getLoad()));
 }
 
 /// How far an access is from that of the next iteration, for each of the loops
@@ -59,8 +79,8 @@ Obstacle MergeContributions::merge(ArrayRef<Contribution> contributions) {
   for (Contribution op : contributions.drop_back()) {
     LoopNest nest = *op.getNest();
     ReasonOr<AccessSpace> otherSpace = op.getExactSpace();
-    bool alike = haveSameBounds(nest, target) ||
-                 mutation::isMade("merge:other iterations");
+    bool alike =
+        runAlike(op, last) || mutation::isMade("merge:other iterations");
     if (!alike)
       return because(last,
                      "the loops around it at {0} and {1} do not have the "
