@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import ROOT
+from .atomics import summary
 from .case import Case
 from .packages import installed, plugins
 from .pool import Pool, default_cache, threads_of_each
-from .rows import JUDGED, ORDERS, TIMED, Sink, read, settled
+from .rows import ATOMICS, JUDGED, ORDERS, TIMED, Sink, read, settled
 from .worker import Request
 
 
@@ -80,7 +81,7 @@ def _open(options, name: str, first=False):
 
     def write(row):
         sink.write(row)
-        said = row.get("failed") or row.get("verdict") or row.get("us", "")
+        said = row.get("failed") or row.get("verdict") or row.get("us") or row.get("atomics", "")
         print(row["package"], row["case"], row["size"], row["dtype"], said, sep="\t", flush=True)
 
     return left, write
@@ -110,6 +111,12 @@ def orders(options) -> None:
     """Compare tangents with gradients, and second derivatives with one another."""
     options.sizes = options.sizes or ["small"]
     _run(options, "orders", ORDERS, "looked at")
+
+
+def count_atomics(options) -> None:
+    """List the gradients that meet in atomic operations."""
+    _run(options, "atomics", ATOMICS, "looked at")
+    print(summary(read([*options.done, options.out], ATOMICS).values()))
 
 
 def measure(options) -> None:
@@ -160,6 +167,7 @@ def parser() -> argparse.ArgumentParser:
     for name, function in (
         ("judge", judge),
         ("orders", orders),
+        ("atomics", count_atomics),
         ("time", measure),
         ("list", show),
     ):

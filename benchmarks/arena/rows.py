@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 JUDGED, TIMED, ORDERS = "judged.jsonl", "timed.jsonl", "orders.jsonl"
+ATOMICS = "atomics.jsonl"
 # Errors that may not happen again in a later run.
 _TRANSIENT = ("out of memory", "no result within")
 

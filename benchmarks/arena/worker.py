@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import torch
 
+from .atomics import atomics
 from .case import Variant
 from .measure import first_calls, times, warm_up
 from .orders import looked_at
@@ -36,7 +37,7 @@ class Request(NamedTuple):
     `lost` has pairs of such a task and how a process ended that ran the authors' code for it.
     """
 
-    job: str  # "judge", "orders", "warm" or "time"
+    job: str  # "judge", "orders", "atomics", "warm" or "time"
     device: str
     tasks: list
     exact: str
@@ -84,6 +85,8 @@ def _row(request: Request, plugin, case, variant: Variant, fresh: bool, lost: st
 
     if request.job == "orders":
         return looked_at(make(order=2))
+    if request.job == "atomics":
+        return atomics(make())
     if request.job != "judge" or fresh:
         problem = make()
         found["first" if fresh else "again"] = first_calls(problem)
