@@ -18,7 +18,7 @@ from ..checking.accesses import in_one_storage
 from ..checking.coverage import GAPS, cover, is_within, length_of, merge, repeat, spelled
 from ..launching.blame import is_batch
 from ..launching.once import refuse_second
-from ..programs.partials import ROUNDED_ALIKE, add_up, tile_of
+from ..programs.partials import add_up, suit_kernel, tile_of
 from ..storage.memory import (
     ALIGNMENT,
     Span,
@@ -418,8 +418,7 @@ class Layout(NamedTuple):
 def added_up(layouts, partials) -> list[torch.Tensor]:
     """Return the gradients of tensors, given the same number of partial sums of each."""
     count = partials[0].shape[0]
-    on_cpu = layouts[0].device.type == "cpu"
-    if on_cpu or any(layout.dtype not in ROUNDED_ALIKE for layout in layouts):
+    if not suit_kernel(count, layouts[0].device, [layout.dtype for layout in layouts]):
         pairs = zip(partials, layouts, strict=True)
         return [sums.sum(0).to(layout.dtype) for sums, layout in pairs]
     totals = [layout.empty(layout.dtype) for layout in layouts]

@@ -19,6 +19,8 @@ from ..faults.launchers import built_meanwhile
 from ..kernels.interpreted import compiling, is_interpreted
 from ..support.waiting import work
 
+# Where there are more sums, one program takes too long for them; PyTorch divides them.
+_MOST_SUMS = 8192
 # The most sums that a program adds up at a time, and the most elements in registers.
 _MOST_ROWS = 512
 _TILE = 8192
@@ -59,6 +61,14 @@ def add_up(partials, totals, sizes, count, ROWS: tl.constexpr, COLUMNS: tl.const
             _add_up_one(partials[n], totals[n], sizes[n], count, ROWS, COLUMNS)
 
 
+def suit_kernel(count: int, device, results) -> bool:
+    """Return whether a kernel adds up `count` partial sums of each of some gradients, which are
+    converted to the dtypes `results`. Otherwise, PyTorch does.
+    """
+    alike = all(result in ROUNDED_ALIKE for result in results)
+    return device.type != "cpu" and count <= _MOST_SUMS and alike
+
+
 def tile_of(count: int) -> tuple[int, int, int]:
     """Return rows and columns of a program's tile, and its warps, for `count` partial sums."""
     rows = min(triton.next_power_of_2(max(count, 1)), _MOST_ROWS)
@@ -94,8 +104,7 @@ class Sums:
 
     def __init__(self, sums, device):
         self._sums, self.count = sums, sums[0].count
-        alike = all(s.result in ROUNDED_ALIKE for s in sums)
-        self.is_kernel = device.type != "cpu" and alike
+        self.is_kernel = suit_kernel(self.count, device, [s.result for s in sums])
         self.rows, self.columns, self.warps = tile_of(self.count)
         blocks = max(triton.cdiv(s.size, self.columns) for s in sums)
         self.grid = (blocks, len(sums), 1)
