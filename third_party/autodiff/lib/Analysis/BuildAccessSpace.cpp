@@ -190,7 +190,7 @@ AccessSpace::Builder::makeDigit(const Dimension &dimension, ScalarExpr stride) {
   if (dimension.kind == Dimension::Kind::Axis)
     digit.extent =
         ExprAttr::get(space.context, tile.getDimSize(dimension.axis));
-  if (renumbering && dimension.loop == renumbering->loop) {
+  if (renumbering && dimension.loop && dimension.loop == renumbering->loop) {
     digit.extent = renumbering->count;
   } else if (dimension.kind == Dimension::Kind::Index ||
              dimension.kind == Dimension::Kind::Place) {
@@ -256,14 +256,7 @@ bool AccessSpace::Builder::coversIterationSpace(LinearForm &address) {
     if (auto branch = dyn_cast<scf::IfOp>(parent)) {
       bool isThen =
           branch.getThenRegion().isAncestor(access->getParentRegion());
-      if (isThen)
-        conditions.push_back(branch.getCondition());
-      else if (isReach)
-        failing.push_back(branch.getCondition());
-      else
-        loosen(because(access,
-                       "it is in the other branch of the condition at {0}",
-                       branch));
+      (isThen ? conditions : failing).push_back(branch.getCondition());
       continue;
     }
     auto loop = dyn_cast<scf::ForOp>(parent);
@@ -277,8 +270,13 @@ bool AccessSpace::Builder::coversIterationSpace(LinearForm &address) {
       return refuse("it is in a loop, at {0}, of which nobody knows how often "
                     "it runs before it ends",
                     parent);
-    if (!uses([&](const Dimension &d) { return d.loop == loop; }) &&
-        !repeat(iteration))
+    bool isSummed =
+        renumbering && llvm::is_contained(renumbering->summed, loop);
+    bool moves = uses([&](const Dimension &d) { return d.loop == loop; });
+    if (isSummed && moves)
+      return refuse("iterations of the loop at {0} have elements of their own",
+                    loop);
+    if (!isSummed && !moves && !repeat(iteration))
       return refuse("all iterations of the loop at {0} share its addresses",
                     loop);
     if (renumbering && renumbering->loop == loop)
@@ -293,10 +291,19 @@ bool AccessSpace::Builder::coversIterationSpace(LinearForm &address) {
 
 /// Whether −Σ factor · number < a positive bound, which holds if no factor is
 /// negative: that is for the launch to say. (Of the digits of the address, it
-/// looks at the values anyway.)
+/// looks at the values anyway.) Of numbers that are the same in all programs,
+/// the launch says whether they are below the bound: a load that was moved out
+/// of a loop is under the condition that the loop runs.
 bool AccessSpace::Builder::holds(const Constraint &constraint,
                                  const LinearForm &address) {
-  if (space.moves || constraint.bound.getConstant().value_or(0) <= 0)
+  if (space.moves)
+    return false;
+  if (!isReach && constraint.form.isConstant() &&
+      !constraint.bound.dependsOnProgramId()) {
+    space.notNegative.push_back(constraint.bound - ScalarExpr::constant(1));
+    return true;
+  }
+  if (constraint.bound.getConstant().value_or(0) <= 0)
     return false;
   SmallVector<ScalarExpr> factors, known = space.getProgramDigits();
   for (const LinearForm::Term &term : address.terms)

@@ -105,9 +105,12 @@ GradientUses Contributions::in(triton::FuncOp backward) {
   backward.walk([&](Operation *op) {
     if (auto upstream = dyn_cast<UpstreamOp>(op))
       uses[upstream.getArgument()].upstreams.push_back(upstream);
-    else if (auto sum = dyn_cast<AccumulateOp>(op))
-      uses[sum.getArgument()].contributions.emplace_back(
-          sum, cast<triton::LoadOp>(sites.at(sum.getSite())), spaces);
+    else if (auto sum = dyn_cast<AccumulateOp>(op)) {
+      GradientUse &use = uses[sum.getArgument()];
+      (sum.getMoved() ? use.alternatives : use.contributions)
+          .emplace_back(sum, cast<triton::LoadOp>(sites.at(sum.getSite())),
+                        spaces);
+    }
   });
   return uses;
 }

@@ -169,6 +169,16 @@ Value Regrid::ofNumber(const ScalarExpr &number, Location loc, bool &varies) {
   return arith::AddIOp::create(b, loc, scaled, remainder);
 }
 
+/// Whether what an operation does to memory is to contribute to gradients: its
+/// results can be computed without that.
+static bool onlyContributes(Operation *op) {
+  return !op->walk([](Operation *inner) {
+              bool isOther = inner->getNumRegions() == 0 && mayWrite(inner) &&
+                             !isa<AccumulateOp>(inner);
+              return isOther ? WalkResult::interrupt() : WalkResult::advance();
+            }).wasInterrupted();
+}
+
 /// What `op` gives is not known in the new kernel.
 Elsewhere Regrid::refuse(Operation *op) {
   if (isa<triton::GetProgramIdOp>(op))
@@ -206,20 +216,27 @@ Elsewhere Regrid::ask(Value source) {
   if (ofDigit(source))
     return Elsewhere::Known;
   Operation *op = source.getDefiningOp();
-  return isa<triton::GetProgramIdOp>(op) || mayWrite(op) ? refuse(op)
-                                                         : Elsewhere::Computed;
+  return isa<triton::GetProgramIdOp>(op) || !onlyContributes(op)
+             ? refuse(op)
+             : Elsewhere::Computed;
 }
 
-void Regrid::clone(Operation *op, bool varies) {
-  (varies ? varying : once).clone(*op, map);
+Operation *Regrid::clone(Operation *op, bool varies) {
   if (varies)
     variant.insert(op->result_begin(), op->result_end());
+  return (varies ? varying : once).clone(*op, map);
 }
 
 Value Regrid::get(Value source) {
   auto copy = [&](Operation *op) {
-    clone(op, llvm::any_of(getUsedValues(op),
-                           [&](Value used) { return variant.contains(used); }));
+    bool varies = llvm::any_of(
+        getUsedValues(op), [&](Value used) { return variant.contains(used); });
+    SmallVector<Operation *> contributions;
+    clone(op, varies)->walk([&](AccumulateOp inner) {
+      contributions.push_back(inner);
+    });
+    for (Operation *inner : contributions)
+      inner->erase();
   };
   bool isKnown =
       visitSlice(source, [&](Value each) { return ask(each); }, copy);
@@ -244,6 +261,6 @@ LogicalResult mlir::autodiff::accumulateWhole(OpBuilder &b, AccumulateOp op,
     return failure();
   AccumulateOp::create(b, op.getLoc(), pointer, sum, mask, partial,
                        op.getArgument(), op.getSite(), check, partials,
-                       /*remainder=*/false);
+                       /*remainder=*/false, /*moved=*/ArrayAttr());
   return success();
 }

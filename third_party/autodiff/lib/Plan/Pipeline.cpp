@@ -236,6 +236,11 @@ static void addGather(Passes &passes, const Request &request) {
 /// Lets backward kernels run on other grids.
 static void addRegrid(Passes &passes, const Request &request) {
   if (request.allows(Request::Schedule::Interchange)) {
+    SkewLoopsOptions skewed;
+    skewed.always = request.deterministic || request.schedules;
+    if (request.allows(Request::Schedule::Merge))
+      passes.add(createSkewLoops(withAtomic(request, skewed)));
+    passes.clean();
     passes.add(createInterchange(withAtomic(request, InterchangeOptions())));
     passes.addToKernels(createReleaseLoops());
     passes.clean();

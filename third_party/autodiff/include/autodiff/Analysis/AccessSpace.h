@@ -34,14 +34,16 @@ class AccessSpaces;
 
 class AccessSpace {
 public:
-  /// A loop whose iterations have the numbers 0 … count − 1 in all programs. If
-  /// its start depends on program ids, the number of an iteration is the
-  /// induction variable divided by `step`.
+  /// A loop (or none) whose iterations have the numbers 0 … count − 1 in all
+  /// programs. If its start depends on program ids, the number of an iteration
+  /// is the induction variable divided by `step`. What is touched is the same
+  /// in all iterations of the loops `summed`, and counts once.
   struct Renumbering {
     Operation *loop;
     bool startVaries;
     ScalarExpr step;
     ExprAttr count;
+    llvm::ArrayRef<scf::ForOp> summed = {};
   };
 
   /// The space of a load, a store or an autodiff.accumulate. None if its

@@ -29,6 +29,9 @@ public:
 
   /// The primal's load: what follows, up to getExactSpace, is about it.
   triton::LoadOp getLoad() const { return load; }
+  /// Whether it is an alternative, whose lanes and iterations are not the
+  /// load's.
+  bool isMoved() const { return AccumulateOp(*this).getMoved().has_value(); }
   /// The loop that it stands in, with nothing in between; null if there is
   /// none.
   scf::ForOp getPrimalLoop() const;
@@ -67,6 +70,9 @@ ReasonOr<AccessSpace> exactly(ReasonOr<AccessSpace> space);
 struct GradientUse {
   SmallVector<UpstreamOp> upstreams;
   SmallVector<Contribution> contributions;
+  /// The same contributions once more, from other lanes and iterations: whoever
+  /// takes these erases the others.
+  SmallVector<Contribution> alternatives;
 };
 
 /// By argument, in order.

@@ -63,7 +63,8 @@ public:
   void bindPrograms(const ProgramNumbers &programs);
 
   /// The clone of a value; null if it depends on something that is not bound (a
-  /// program id, a carried value), or on an operation with memory effects.
+  /// program id, a carried value), or on an operation that writes to memory. Of
+  /// loops that contribute to gradients on the way, the clones do not.
   Value get(Value source);
 
   /// Why `get` returned null last.
@@ -79,7 +80,7 @@ private:
     bool varies;
   };
   Elsewhere ask(Value source);
-  void clone(Operation *op, bool varies);
+  Operation *clone(Operation *op, bool varies);
   Value ofDigit(Value source);
   Value ofNumber(const ScalarExpr &number, Location loc, bool &varies);
   Elsewhere refuse(Operation *op);

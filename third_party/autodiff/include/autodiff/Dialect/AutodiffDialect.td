@@ -133,12 +133,15 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
     `site` is the load's number in the forward. `whole` says that nothing else
     is added at its addresses, given a check. `partial` says that this is one of
     several sums, `partials`, and which. A `remainder` is added to what earlier
-    kernels have stored.
+    kernels have stored. What is `moved` is an alternative to the site's other
+    contribution: the same sums at the same elements, from other lanes,
+    iterations and programs, given these limits. One of both is erased.
   }];
   let arguments = (ins AnyType:$ptr, AnyType:$value, Optional<AnyType>:$mask,
                        Optional<I32>:$partial, I32Attr:$argument,
                        I32Attr:$site, OptionalAttr<Autodiff_CheckAttr>:$whole,
-                       OptionalAttr<Autodiff_ExprAttr>:$partials, UnitAttr:$remainder);
+                       OptionalAttr<Autodiff_ExprAttr>:$partials, UnitAttr:$remainder,
+                       OptionalAttr<ArrayAttr>:$moved);
   let results = (outs);
   let assemblyFormat = [{
     $ptr `,` $value (`mask` $mask^ `:` type($mask))?
@@ -149,7 +152,7 @@ def Autodiff_AccumulateOp : Autodiff_Op<"accumulate",
     OpBuilder<(ins "Value":$ptr, "Value":$value, "Value":$mask,
                    "unsigned":$argument, "unsigned":$site), [{
       build($_builder, $_state, ptr, value, mask, Value(), argument, site,
-            CheckAttr(), ExprAttr(), /*remainder=*/false);
+            CheckAttr(), ExprAttr(), /*remainder=*/false, ArrayAttr());
     }]>
   ];
 }

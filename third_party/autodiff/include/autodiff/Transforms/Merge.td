@@ -65,3 +65,22 @@ def GatherWindows : AutodiffPass<"autodiff-gather-windows", "::mlir::ModuleOp", 
                "arguments whose gradient must be accumulated atomically">
   ];
 }
+def SkewLoops : AutodiffPass<"autodiff-skew-loops", "::mlir::ModuleOp", LooksAtBackward> {
+  let summary = "count contributions of a loop by their element";
+  let description = [{
+    A loop may go through elements at growing distances from a position: `x[t -
+    k]` for each tap k of a convolution. Then lanes, programs and iterations
+    share the elements of x. Counted by q = t - k, each element has one lane of
+    one program, in all iterations: there, iteration k contributes what the
+    position q + k does, if that is computed from positions alone, lane by lane
+    (products keep the lanes of their rows and columns). autodiff-interchange
+    sums that over the iterations, or erases it. Where a neighbour takes more loads than an
+    atomic addition costs, nothing is changed, unless `always`.
+  }];
+  let options = [
+    Option<"always", "always", "bool", "false",
+           "whatever has to be computed once more">,
+    ListOption<"atomic", "atomic", "unsigned",
+               "arguments whose gradient must be accumulated atomically">
+  ];
+}

@@ -126,9 +126,8 @@ static Value shortest(ArrayRef<Value> equal) {
     std::optional<LinearForm> form = LinearForm::of(number);
     return form ? form->terms.size() + !form->constant.getConstant() : ~0u;
   };
-  return *llvm::min_element(equal, [&](Value a, Value b) {
-    return lengthOf(a) < lengthOf(b);
-  });
+  return *llvm::min_element(
+      equal, [&](Value a, Value b) { return lengthOf(a) < lengthOf(b); });
 }
 
 void TurnedLoop::turn() {
@@ -190,8 +189,8 @@ void CountUp::transform() {
         if (scf::ForOp primal = op.getPrimalLoop()) {
           Uses &uses = derived[primal];
           uses.loops.insert(op->getParentOp());
-          uses.directions.insert(directionOf(
-              LinearForm::of(op.getLoad().getPtr()), primal));
+          uses.directions.insert(
+              directionOf(LinearForm::of(op.getLoad().getPtr()), primal));
         }
   for (auto &[primal, uses] : derived) {
     bool falls = uses.directions.contains(-1) && !uses.directions.contains(1);

@@ -16,7 +16,7 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static constexpr Remarks kRemarks("interchange");
+static constexpr Remarks kRemarks("interchange"), kSkewed("skew-loops");
 
 namespace {
 struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
@@ -27,13 +27,15 @@ struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
   ReasonOr<LoopAccumulate> locate(Contribution op) const;
   ReasonOr<Candidate> join(unsigned argument,
                            ArrayRef<Contribution> contributions) const;
-  SmallVector<Candidate> examine(unsigned argument,
-                                 const GradientUse &use) const;
-  SmallVector<LoopAccumulate> locateFollowers(const GradientUse &use,
-                                              ArrayRef<Candidate> group);
-  using Group = SmallVector<Candidate>;
-  SmallVector<LoopAccumulate> findFollowers(ArrayRef<Candidate> group,
-                                            ArrayRef<Group> later);
+  SmallVector<Candidate, 0> examine(unsigned argument,
+                                    const GradientUse &use) const;
+  SmallVector<Candidate, 0> examineMoved(unsigned argument,
+                                         const GradientUse &use) const;
+  SmallVector<LoopAccumulate, 0> locateFollowers(const GradientUse &use,
+                                                 ArrayRef<Candidate> group);
+  using Group = SmallVector<Candidate, 0>;
+  SmallVector<LoopAccumulate, 0> findFollowers(ArrayRef<Candidate> group,
+                                               ArrayRef<Group> later);
   ReasonOr<triton::FuncOp> build(ArrayRef<Candidate> group,
                                  ArrayRef<LoopAccumulate> followers,
                                  unsigned number, Handover &handover) const;
@@ -43,38 +45,34 @@ struct Interchange : autodiff::impl::InterchangeBase<Interchange> {
 };
 } // namespace
 
-/// The loops that an addition is in, which has to be at their outer level.
+/// The nest of loops that an addition is in.
 ReasonOr<LoopAccumulate> Interchange::locate(Contribution op) const {
-  scf::ForOp loop = op.getLoop(), primal = op.getPrimalLoop();
   if (op.isOuter())
     return because(op,
                    "no loop contributes, whose iterations could be programs");
-  if (!loop)
+  if (!op.getLoop())
     return because(op, "what is contributed is made in the branch at {0}",
                    op->getParentOp());
   if (Obstacle owned = op.findOwner())
     return *owned;
-  if (!primal || loop->getParentOp() != backward ||
-      !isa<triton::FuncOp>(primal->getParentOp()))
-    return because(
-        op, "the loop at {0} is inside of another loop or of a branch", loop);
-  ReasonOr<ParallelLoop> parallel = ParallelLoop::of(loop, primal, digits);
-  if (!parallel)
-    return parallel.why();
-  return LoopAccumulate{op, *parallel};
+  ReasonOr<ParallelNest> nest = ParallelNest::of(op, digits);
+  if (!nest)
+    return nest.why();
+  return LoopAccumulate{op, *nest};
 }
 
 /// Whether contributions go to the same addresses in iterations of the same
 /// number; notes how many there are, and what must hold for that.
 static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
   const LoopAccumulate &first = candidate.contributions.front();
-  candidate.count = first.loop.count();
+  candidate.count = first.nest.count();
   for (auto [contribution, space] :
        llvm::drop_begin(llvm::zip_equal(candidate.contributions, spaces))) {
     AccumulateOp op = contribution.op, firstOp = first.op;
-    if (!contribution.loop.agreesWith(first.loop))
+    if (!contribution.nest.agreesWith(first.nest))
       return because(op, "the loops at {0} and {1} start or step differently",
-                     first.loop.getLoop(), contribution.loop.getLoop());
+                     first.nest.getInnermost(),
+                     contribution.nest.getInnermost());
     if (op.getValue().getType() != firstOp.getValue().getType())
       return because(op,
                      "it is loaded at {0} as well, in tiles of another shape",
@@ -90,7 +88,7 @@ static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
                        firstOp, limits.why());
       llvm::append_range(candidate.limits, *limits);
     }
-    ExprAttr count = contribution.loop.count();
+    ExprAttr count = contribution.nest.count();
     if (count != candidate.count)
       candidate.count = maxOf(candidate.count, count);
   }
@@ -102,18 +100,20 @@ static Obstacle agree(Candidate &candidate, ArrayRef<AccessSpace> spaces) {
 ReasonOr<Candidate>
 Interchange::join(unsigned argument,
                   ArrayRef<Contribution> contributions) const {
-  Candidate candidate{argument, {}, {}, {}, {}};
+  Candidate candidate{argument, {}, {}, {}, {}, {}};
   SmallVector<AccessSpace> spaces;
   for (Contribution op : contributions) {
     ReasonOr<LoopAccumulate> contribution = locate(op);
     if (!contribution)
       return contribution.why();
-    const ParallelLoop &parallel = contribution->loop;
+    const ParallelNest &nest = contribution->nest;
     ReasonOr<AccessSpace> space =
-        parallel.findSpace(contribution->op.getLoad(), parallel.count());
+        nest.findSpace(contribution->op, nest.count());
     if (!space)
       return space.why();
     spaces.push_back(*space);
+    if (ArrayAttr moved = AccumulateOp(op).getMovedAttr())
+      llvm::append_range(candidate.limits, moved.getAsRange<LimitAttr>());
     candidate.contributions.push_back(*contribution);
   }
   auto bounded = llvm::find_if(spaces, [](const AccessSpace &space) {
@@ -127,18 +127,22 @@ Interchange::join(unsigned argument,
   if (Obstacle differs = agree(candidate, spaces))
     return *differs;
   candidate.summed = spaces.front().findShared(digits);
-  if (candidate.summed.empty())
+  bool repeats = llvm::any_of(candidate.contributions, [](const auto &each) {
+    return !each.nest.getSummed().empty();
+  });
+  if (candidate.summed.empty() && !repeats)
     return spaces.front().whyUnshared(digits);
-  if (!candidate.contributions[0].loop.hasSameBase(candidate.summed))
+  const ParallelNest &nest = candidate.contributions[0].nest;
+  if (!nest.hasSameBase(candidate.summed))
     return because(backward,
                    "where the loop at {0} starts depends on {1}, and programs "
                    "that differ in it load the same elements",
-                   candidate.contributions[0].loop.getLoop(), candidate.summed);
+                   nest.getInnermost(), candidate.summed);
   // The digit that bounds depend on runs fastest.
   llvm::stable_sort(candidate.summed, [&](const auto &x, const auto &y) {
     auto decides = [&](const ScalarExpr &digit) {
       return llvm::any_of(candidate.contributions, [&](const auto &c) {
-        return c.loop.dependsOn(digit);
+        return c.nest.dependsOn(digit);
       });
     };
     return decides(x) < decides(y);
@@ -149,8 +153,8 @@ Interchange::join(unsigned argument,
 /// What interchanged kernels can store, or add where contributions to an
 /// argument take turns (those with rows in common, and those with columns).
 /// Then there is one sum for each of its elements, as products have it.
-SmallVector<Candidate> Interchange::examine(unsigned argument,
-                                            const GradientUse &use) const {
+SmallVector<Candidate, 0> Interchange::examine(unsigned argument,
+                                               const GradientUse &use) const {
   if (use.contributions.empty())
     return {};
   Contribution subject = use.contributions.front();
@@ -188,7 +192,7 @@ SmallVector<Candidate> Interchange::examine(unsigned argument,
     else if (use.contributions.size() > 1)
       kRemarks.missed(op, alone);
   }
-  SmallVector<Candidate> candidates;
+  SmallVector<Candidate, 0> candidates;
   for (ArrayRef<Contribution> contributions : alike) {
     ReasonOr<Candidate> candidate = join(argument, contributions);
     if (addsProducts(*candidate))
@@ -203,19 +207,37 @@ SmallVector<Candidate> Interchange::examine(unsigned argument,
   return candidates;
 }
 
+/// The same of the alternatives, if there are any.
+SmallVector<Candidate, 0>
+Interchange::examineMoved(unsigned argument, const GradientUse &use) const {
+  if (use.alternatives.empty())
+    return {};
+  Contribution subject = use.contributions.front();
+  ReasonOr<Candidate> moved = join(argument, use.alternatives);
+  if (!moved) {
+    kSkewed.missed(subject, moved.why());
+    return {};
+  }
+  kSkewed.passed(subject,
+                 "lanes and iterations are counted by the element that "
+                 "they contribute to");
+  moved->replaced = use.contributions;
+  return {std::move(*moved)};
+}
+
 /// The uses, if each of their addresses is stored to by one program in one
 /// iteration of a loop that the group runs, too; else nothing.
-SmallVector<LoopAccumulate>
+SmallVector<LoopAccumulate, 0>
 Interchange::locateFollowers(const GradientUse &use,
                              ArrayRef<Candidate> group) {
   auto isRun = [&](const LoopAccumulate &follower) {
     return llvm::any_of(group, [&](const Candidate &candidate) {
       return llvm::any_of(candidate.contributions, [&](const auto &c) {
-        return follower.loop.runsLike(c.loop);
+        return follower.nest.runsLike(c.nest);
       });
     });
   };
-  SmallVector<LoopAccumulate> followers;
+  SmallVector<LoopAccumulate, 0> followers;
   for (Contribution op : use.contributions) {
     ReasonOr<LoopAccumulate> follower = locate(op);
     if (!follower || op.getWhole() || !isRun(*follower))
@@ -226,15 +248,17 @@ Interchange::locateFollowers(const GradientUse &use,
   std::optional<AccessSpace> space = all.ofAll(use.contributions);
   bool isOwned = use.upstreams.empty() && space &&
                  !all.findSharing(*space, followers.front().op);
-  return isOwned ? followers : SmallVector<LoopAccumulate>();
+  return isOwned ? followers : SmallVector<LoopAccumulate, 0>();
 }
 
 /// Whether a loop does nothing but what `done` holds.
 static bool doesOnly(scf::ForOp loop, const llvm::DenseSet<Operation *> &done) {
   bool others =
       loop.walk([&](Operation *op) {
+            auto sum = dyn_cast<AccumulateOp>(op);
             bool isOther = op != loop && op->getNumRegions() == 0 &&
-                           mayWrite(op) && !done.contains(op);
+                           mayWrite(op) && !done.contains(op) &&
+                           !(sum && sum.getMoved());
             return isOther ? WalkResult::interrupt() : WalkResult::advance();
           })
           .wasInterrupted();
@@ -251,13 +275,13 @@ static bool contributesTo(ArrayRef<Candidate> group, unsigned argument) {
 /// What else the kernel of a group stores on its way: all that loops are left
 /// for, which then need not read their tiles again. What `later` groups sum up
 /// is theirs.
-SmallVector<LoopAccumulate>
+SmallVector<LoopAccumulate, 0>
 Interchange::findFollowers(ArrayRef<Candidate> group, ArrayRef<Group> later) {
   llvm::DenseSet<Operation *> done;
   for (const Candidate &candidate : group)
     for (const LoopAccumulate &contribution : candidate.contributions)
       done.insert(contribution.op);
-  SmallVector<LoopAccumulate> followers;
+  SmallVector<LoopAccumulate, 0> followers;
   for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward)) {
     bool isSummed = contributesTo(group, argument) ||
                     llvm::any_of(later, [argument = argument](const Group &g) {
@@ -271,9 +295,9 @@ Interchange::findFollowers(ArrayRef<Candidate> group, ArrayRef<Group> later) {
     }
   }
   bool areAll = llvm::all_of(followers, [&](const LoopAccumulate &follower) {
-    return doesOnly(follower.loop.getLoop(), done);
+    return doesOnly(follower.nest.getOutermost(), done);
   });
-  return areAll ? followers : SmallVector<LoopAccumulate>();
+  return areAll ? followers : SmallVector<LoopAccumulate, 0>();
 }
 
 /// What an iteration of the loops that become superfluous reads.
@@ -281,7 +305,8 @@ static double bytesRead(ArrayRef<LoopAccumulate> followers) {
   llvm::SmallPtrSet<Operation *, 4> seen;
   double bytes = 0;
   for (const LoopAccumulate &follower : followers)
-    if (scf::ForOp loop = follower.loop.getLoop(); seen.insert(loop).second)
+    if (scf::ForOp loop = follower.nest.getInnermost();
+        seen.insert(loop).second)
       for (auto load : loop.getBody()->getOps<triton::LoadOp>())
         bytes += bytesOf(load.getType());
   return bytes;
@@ -338,9 +363,29 @@ static bool canShareKernel(ArrayRef<Candidate> group,
                            const Candidate &candidate) {
   const Candidate &first = group.front();
   return first.summed == candidate.summed && first.count == candidate.count &&
-         first.contributions[0].loop.agreesWith(
-             candidate.contributions[0].loop) &&
+         first.contributions[0].nest.agreesWith(
+             candidate.contributions[0].nest) &&
          !contributesTo(group, candidate.argument);
+}
+
+/// Remarks which programs of a new kernel sum over what.
+static void remarkSums(const LoopAccumulate &contribution, StringRef kernel,
+                       ArrayRef<ScalarExpr> summed) {
+  const ParallelNest &nest = contribution.nest;
+  AccumulateOp op = contribution.op;
+  if (nest.getOwned().empty())
+    return kRemarks.passed(op, "a program of {0} sums over the loop at {1}",
+                           kernel, nest.getInnermost());
+  scf::ForOp owned = nest.getOwned().back().getLoop();
+  if (summed.empty())
+    return kRemarks.passed(op,
+                           "each iteration of the loop at {0} is a program of "
+                           "{1}, which sums over the loop at {2}",
+                           owned, kernel, nest.getSummed().front().getLoop());
+  kRemarks.passed(op,
+                  "each iteration of the loop at {0} is a program of {1}, "
+                  "which sums over {2}",
+                  owned, kernel, summed);
 }
 
 void Interchange::transform() {
@@ -355,8 +400,12 @@ void Interchange::interchangeIn(triton::FuncOp kernel) {
 
   // Arguments whose kernels have the same order of iterations share one.
   SmallVector<Group> groups;
-  for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward))
-    for (Candidate &candidate : examine(argument, use)) {
+  for (auto &[argument, use] : getAnalysis<Contributions>().ownedBy(backward)) {
+    // As they were, iterations share elements with other lanes.
+    SmallVector<Candidate, 0> candidates = examineMoved(argument, use);
+    if (candidates.empty())
+      candidates = examine(argument, use);
+    for (Candidate &candidate : candidates) {
       auto same = llvm::find_if(groups, [&](ArrayRef<Candidate> group) {
         return canShareKernel(group, candidate);
       });
@@ -364,9 +413,10 @@ void Interchange::interchangeIn(triton::FuncOp kernel) {
         same = groups.insert(groups.end(), Group());
       same->push_back(std::move(candidate));
     }
+  }
   Handover handover(backward, digits);
   for (auto [number, group] : llvm::enumerate(groups)) {
-    SmallVector<LoopAccumulate> followers =
+    SmallVector<LoopAccumulate, 0> followers =
         findFollowers(group, ArrayRef(groups).drop_front(number + 1));
     ReasonOr<triton::FuncOp> kernel = build(group, followers, number, handover);
     if (!kernel && !followers.empty()) {
@@ -378,25 +428,27 @@ void Interchange::interchangeIn(triton::FuncOp kernel) {
     for (Candidate &candidate : group)
       for (LoopAccumulate &contribution : candidate.contributions)
         if (kernel)
-          kRemarks.passed(contribution.op,
-                          "each iteration of the loop at {0} is a program of "
-                          "{1}, which sums over {2}",
-                          contribution.loop.getLoop(), kernel->getSymName(),
-                          candidate.summed);
+          remarkSums(contribution, kernel->getSymName(), candidate.summed);
         else
           kRemarks.missed(contribution.op, kernel.why());
     if (!kernel)
       continue;
-    for (Candidate &candidate : group)
+    for (Candidate &candidate : group) {
       for (LoopAccumulate &contribution : candidate.contributions)
         contribution.op.erase();
+      for (Contribution &other : candidate.replaced)
+        other.erase();
+    }
     for (LoopAccumulate &follower : followers) {
       kRemarks.passed(follower.op,
                       "stored by {0} on its way through the loop at {1}",
-                      kernel->getSymName(), follower.loop.getLoop());
+                      kernel->getSymName(), follower.nest.getInnermost());
       follower.op.erase();
     }
   }
+  for (auto &[argument, use] : getAnalysis<Contributions>().in(backward))
+    for (Contribution &alternative : use.alternatives)
+      alternative.erase();
   // Nothing may be left to do for the kernel that stayed.
   if (getBackwards(getOperation()).size() > 1 && !mayWrite(backward))
     eraseKernel(backward);

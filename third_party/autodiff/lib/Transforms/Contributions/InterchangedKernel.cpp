@@ -1,5 +1,4 @@
-//===- InterchangedKernel.cpp - Iterations as programs
-//-----------------------===//
+//===- InterchangedKernel.cpp - Iterations as programs --------------------===//
 #include "InterchangedKernel.h"
 
 #include "autodiff/Builders/DerivedKernels.h"
@@ -19,13 +18,13 @@ InterchangedKernel::InterchangedKernel(triton::FuncOp backward,
       loc(backward.getLoc()), count(group.front().count),
       builder(backward.getContext()) {}
 
-void InterchangedKernel::collectLoops() {
+void InterchangedKernel::collectNests() {
   for (const Candidate &candidate : group)
     for (const LoopAccumulate &contribution : candidate.contributions)
-      if (llvm::none_of(loops, [&](const ParallelLoop &loop) {
-            return loop.getLoop() == contribution.loop.getLoop();
+      if (llvm::none_of(nests, [&](const ParallelNest &nest) {
+            return nest.getInnermost() == contribution.nest.getInnermost();
           }))
-        loops.push_back(contribution.loop);
+        nests.push_back(contribution.nest);
 }
 
 /// For values that do not depend on the summed digits.
@@ -35,29 +34,77 @@ void InterchangedKernel::bindAllZero(Regrid &regrid) const {
     regrid.bindDigit(digit, zero, false);
 }
 
-/// The primal's induction variable; null if it cannot be computed.
+/// The primal's induction variable in the iteration with this number; null if
+/// it cannot be computed.
 Value InterchangedKernel::indexOf(OpBuilder &b, Regrid &regrid,
-                                  const ParallelLoop &loop) const {
+                                  const ParallelLoop &loop,
+                                  Value number) const {
   scf::ForOp primal = loop.getPrimal();
   Value step = regrid.get(primal.getStep());
   Value start =
       loop.isStartVarying() ? step : regrid.get(primal.getLowerBound());
   if (!step || !start)
     return {};
-  Value number = castInteger(b, loc, iteration, step.getType());
+  number = castInteger(b, loc, number, step.getType());
   Value index = arith::MulIOp::create(b, loc, number, step);
   if (loop.isStartVarying())
     return index;
   return arith::AddIOp::create(b, loc, start, index);
 }
 
-/// The candidates that a loop contributes to, by place in the group.
+/// Finds the number of each owned loop's iteration, which a program stands for.
+void InterchangedKernel::takeNumberApart(const ParallelNest &nest) {
+  auto [known, isNew] = numbers.try_emplace(nest.getInnermost());
+  if (!isNew)
+    return;
+  if (nest.getOwned().size() == 1) {
+    known->second = {iteration};
+    return;
+  }
+  SmallVector<Value> extents;
+  for (const ParallelLoop &loop : llvm::reverse(nest.getOwned()))
+    extents.push_back(createSize(builder, loc, loop.count()));
+  SmallVector<Value> parts = takeApart(builder, loc, iteration, extents);
+  if (!mutation::isMade("interchange:numbers of the other loop"))
+    std::reverse(parts.begin(), parts.end());
+  known->second = std::move(parts);
+}
+
+ArrayRef<Value> InterchangedKernel::numbersOf(const ParallelNest &nest) const {
+  return numbers.find(nest.getInnermost())->second;
+}
+
+/// The induction variables of the primal's owned loops; none if one of them
+/// cannot be computed.
+std::optional<SmallVector<Value>>
+InterchangedKernel::indicesOf(OpBuilder &b, Regrid &regrid,
+                              const ParallelNest &nest) {
+  SmallVector<Value> indices;
+  for (auto [loop, number] : llvm::zip_equal(nest.getOwned(), numbersOf(nest)))
+    if (Value index = indexOf(b, regrid, loop, number))
+      indices.push_back(index);
+    else
+      return std::nullopt;
+  return indices;
+}
+
+/// Binds the owned loops' iterations that a program stands for.
+LogicalResult InterchangedKernel::bind(const ParallelNest &nest, Regrid &regrid,
+                                       OpBuilder &b, ArrayRef<Value> indices) {
+  for (auto [loop, number, index] :
+       llvm::zip_equal(nest.getOwned(), numbersOf(nest), indices))
+    if (failed(loop.bind(regrid, b, number, index)))
+      return failure();
+  return success();
+}
+
+/// The candidates that a nest contributes to, by place in the group.
 SmallVector<unsigned>
-InterchangedKernel::candidatesOf(const ParallelLoop &loop) const {
+InterchangedKernel::candidatesOf(const ParallelNest &nest) const {
   SmallVector<unsigned> places;
   for (auto [place, candidate] : llvm::enumerate(group))
     if (llvm::any_of(candidate.contributions, [&](const LoopAccumulate &c) {
-          return c.loop.getLoop() == loop.getLoop();
+          return c.nest.getInnermost() == nest.getInnermost();
         }))
       places.push_back(place);
   return places;
@@ -70,18 +117,29 @@ LogicalResult InterchangedKernel::refuse(const char *what, const Reason &why) {
   return failure();
 }
 
-/// Adds what all programs that have the iteration contribute in this loop.
-LogicalResult InterchangedKernel::runLoop(const ParallelLoop &loop) {
-  SmallVector<unsigned> adding = candidatesOf(loop);
+/// Adds what all programs that have the iteration contribute in this nest.
+LogicalResult InterchangedKernel::runNest(const ParallelNest &nest) {
+  SmallVector<unsigned> adding = candidatesOf(nest);
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
-  Value index = indexOf(builder, atZero, loop);
-  if (!index)
+  std::optional<SmallVector<Value>> indices = indicesOf(builder, atZero, nest);
+  if (!indices)
     return refuse("which iteration it is", atZero.why());
-  Value last = createSize(builder, loc, extentOf(summed.back()));
-  if ((loop.isUniform() && loop.count() == count) ||
+  Value last =
+      summed.empty() ? zero : createSize(builder, loc, extentOf(summed.back()));
+  if ((nest.isUniform() && nest.count() == count) ||
       mutation::isMade("interchange:iterations that no program has"))
-    return runPrograms(loop, builder, index, zero, last, adding);
+    return runPrograms(nest, builder, *indices, zero, last, adding);
+  if ((!nest.isSingle() && nest.count() != count) || summed.empty()) {
+    reason = because(backward,
+                     "the loops at {0} and {1} have fewer iterations than "
+                     "others, or in other programs",
+                     nest.getOutermost(), nest.getInnermost());
+    return failure();
+  }
+  unsigned place = nest.getVarying().value_or(0);
+  const ParallelLoop &loop = nest.getOwned()[place];
+  Value index = (*indices)[place];
 
   // Only some programs have it, those with a digit within a range; or, where
   // another loop is longer, none.
@@ -122,7 +180,7 @@ LogicalResult InterchangedKernel::runLoop(const ParallelLoop &loop) {
   OpBuilder otherwise = branch.getElseBodyBuilder();
   scf::YieldOp::create(otherwise, loc, before);
   OpBuilder then = branch.getThenBodyBuilder();
-  if (failed(runPrograms(loop, then, index, from, to, adding)))
+  if (failed(runPrograms(nest, then, *indices, from, to, adding)))
     return failure();
   SmallVector<Value> after;
   for (auto [place, result] : llvm::zip_equal(adding, branch.getResults())) {
@@ -135,14 +193,16 @@ LogicalResult InterchangedKernel::runLoop(const ParallelLoop &loop) {
 
 /// Has programs with digits of zero compute the places that others share, which
 /// carry them from where their loops start.
-LogicalResult InterchangedKernel::bindShared(const ParallelLoop &loop,
-                                             OpBuilder &once, Value index,
+LogicalResult InterchangedKernel::bindShared(const ParallelNest &nest,
+                                             OpBuilder &once,
+                                             ArrayRef<Value> indices,
                                              Regrid &regrid) {
+  const ParallelLoop &loop = nest.getOwned()[*nest.getVarying()];
   if (!loop.isStartVarying())
     return success();
   Regrid atZero(kernel, once, once);
   bindAllZero(atZero);
-  if (failed(loop.bind(atZero, once, iteration, index)))
+  if (failed(bind(nest, atZero, once, indices)))
     return refuse("where the loop starts", atZero.why());
   for (Value place : loop.findSharedPlaces(summed))
     if (Value shared = atZero.get(place))
@@ -150,50 +210,64 @@ LogicalResult InterchangedKernel::bindShared(const ParallelLoop &loop,
   return success();
 }
 
-/// Runs over the summed digits, the last one between `from` and `to`.
-LogicalResult InterchangedKernel::runPrograms(const ParallelLoop &loop,
-                                              OpBuilder &b, Value index,
+/// Runs over the summed digits, the last one between `from` and `to`, and over
+/// summed loops.
+LogicalResult InterchangedKernel::runPrograms(const ParallelNest &nest,
+                                              OpBuilder &b,
+                                              ArrayRef<Value> indices,
                                               Value from, Value to,
                                               ArrayRef<unsigned> adding) {
   Value one = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
-  SmallVector<Value> extents;
-  for (const ScalarExpr &digit : summed.drop_back())
+  SmallVector<Value> extents, trips;
+  for (const ScalarExpr &digit : summed)
     extents.push_back(createSize(b, loc, extentOf(digit)));
+  for (const ParallelLoop &loop : nest.getSummed())
+    trips.push_back(createSize(b, loc, loop.count()));
   if (partial && !mutation::isMade("interchange:overlapping partial sums"))
     from = arith::AddIOp::create(b, loc, from, partial);
-  SmallVector<scf::ForOp> nest;
+  SmallVector<scf::ForOp> runs;
   SmallVector<Value> carried;
   for (unsigned place : adding)
     carried.push_back(sums[place]);
   OpBuilder inside = b;
-  for (unsigned depth = 0; depth < summed.size(); ++depth) {
-    bool innermost = depth + 1 == summed.size();
-    auto run = scf::ForOp::create(inside, loc, innermost ? from : zero,
-                                  innermost ? to : extents[depth],
-                                  innermost && stride ? stride : one, carried);
-    if (!nest.empty())
-      scf::YieldOp::create(inside, loc, run.getResults());
-    nest.push_back(run);
-    carried.assign(run.getRegionIterArgs().begin(),
-                   run.getRegionIterArgs().end());
-    inside = OpBuilder::atBlockEnd(run.getBody());
-  }
+  auto run = [&](Value lower, Value upper, Value step) {
+    auto loop = scf::ForOp::create(inside, loc, lower, upper, step, carried);
+    if (!runs.empty())
+      scf::YieldOp::create(inside, loc, loop.getResults());
+    runs.push_back(loop);
+    carried.assign(loop.getRegionIterArgs().begin(),
+                   loop.getRegionIterArgs().end());
+    inside = OpBuilder::atBlockEnd(loop.getBody());
+  };
+  for (auto [place, extent] : llvm::enumerate(extents))
+    if (place + 1 < extents.size())
+      run(zero, extent, one);
+    else
+      run(from, to, stride ? stride : one);
+  for (Value count : trips)
+    run(zero, count, one);
 
   OpBuilder once = b;
-  once.setInsertionPoint(nest.front());
+  once.setInsertionPoint(runs.front());
   Regrid regrid(kernel, once, inside);
   regrid.bindPrograms(programs);
-  for (auto [digit, loop] : llvm::zip_equal(summed, nest))
+  for (auto [digit, loop] : llvm::zip(summed, runs))
     regrid.bindDigit(digit, loop.getInductionVar(), true);
+  for (auto [place, loop] : llvm::enumerate(nest.getSummed())) {
+    Value counter = loop.getLoop().getInductionVar();
+    Value number = runs[summed.size() + place].getInductionVar();
+    number = castInteger(inside, loc, number, counter.getType());
+    regrid.bind(counter, number, true);
+  }
   for (auto [value, reloaded] : handover)
     regrid.redirect(value, reloaded);
-  if (failed(loop.bind(regrid, inside, iteration, index)))
+  if (failed(bind(nest, regrid, inside, indices)))
     return refuse("where the loop starts", regrid.why());
-  if (failed(bindShared(loop, once, index, regrid)))
+  if (nest.getVarying() && failed(bindShared(nest, once, indices, regrid)))
     return failure();
   for (auto [sum, place] : llvm::zip_equal(carried, adding))
     for (const LoopAccumulate &contribution : group[place].contributions) {
-      if (contribution.loop.getLoop() != loop.getLoop())
+      if (contribution.nest.getInnermost() != nest.getInnermost())
         continue;
       AccumulateOp op = contribution.op;
       Value value = regrid.get(op.getValue());
@@ -204,26 +278,26 @@ LogicalResult InterchangedKernel::runPrograms(const ParallelLoop &loop,
       else
         sum = arith::AddFOp::create(inside, op.getLoc(), sum, value);
     }
-  if (failed(runFollowers(loop, inside, regrid, index)))
+  if (failed(runFollowers(nest, inside, regrid, indices)))
     return failure();
   scf::YieldOp::create(inside, loc, carried);
   for (auto [place, result] :
-       llvm::zip_equal(adding, nest.front().getResults()))
+       llvm::zip_equal(adding, runs.front().getResults()))
     sums[place] = result;
   return success();
 }
 
 /// What one iteration of one program stores is stored in the place of both.
-LogicalResult InterchangedKernel::runFollowers(const ParallelLoop &loop,
+LogicalResult InterchangedKernel::runFollowers(const ParallelNest &nest,
                                                OpBuilder &b, Regrid &regrid,
-                                               Value index) {
-  llvm::DenseSet<Operation *> bound{loop.getLoop()};
+                                               ArrayRef<Value> indices) {
+  llvm::DenseSet<Operation *> bound{nest.getInnermost()};
   for (const LoopAccumulate &follower : followers) {
     // Of several loops that run alike, one stores it.
-    if (!follower.loop.runsLike(loop) || !followed.insert(follower.op).second)
+    if (!follower.nest.runsLike(nest) || !followed.insert(follower.op).second)
       continue;
-    if (bound.insert(follower.loop.getLoop()).second &&
-        failed(follower.loop.bind(regrid, b, iteration, index)))
+    if (bound.insert(follower.nest.getInnermost()).second &&
+        failed(bind(follower.nest, regrid, b, indices)))
       return failure();
     if (!mutation::isMade("interchange:followers left behind") &&
         failed(regrid.copy(follower.op)))
@@ -236,14 +310,18 @@ LogicalResult InterchangedKernel::runFollowers(const ParallelLoop &loop,
 /// are the same for all programs: those with digits of zero compute them.
 LogicalResult InterchangedKernel::store(const Candidate &candidate, Value sum) {
   const LoopAccumulate &contribution = candidate.contributions.front();
-  const ParallelLoop &loop = contribution.loop;
+  const ParallelNest &nest = contribution.nest;
   Regrid atZero(kernel, builder, builder);
   bindAllZero(atZero);
-  Value index = indexOf(builder, atZero, loop);
-  if (!index || failed(loop.bind(atZero, builder, iteration, index)))
+  for (const ParallelLoop &loop : nest.getSummed()) {
+    Value counter = loop.getLoop().getInductionVar();
+    atZero.bind(counter, castInteger(builder, loc, zero, counter.getType()),
+                false);
+  }
+  std::optional<SmallVector<Value>> indices = indicesOf(builder, atZero, nest);
+  if (!indices || failed(bind(nest, atZero, builder, *indices)))
     return refuse("which iteration it is", atZero.why());
-  std::optional<AccessSpace> space =
-      loop.findSpace(contribution.op.getLoad(), count);
+  std::optional<AccessSpace> space = nest.findSpace(contribution.op, count);
   SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
   CheckAttr check = space->toSummedCheck(candidate.argument, summed, staying);
   if (!space->boundsIterations() && differs(staying) &&
@@ -261,10 +339,10 @@ LogicalResult InterchangedKernel::store(const Candidate &candidate, Value sum) {
 /// Whether programs that differ in `staying` may have fewer iterations: zeros
 /// are stored where the others would be, which nobody may have read.
 bool InterchangedKernel::differs(ArrayRef<ScalarExpr> staying) const {
-  return llvm::any_of(loops, [&](const ParallelLoop &loop) {
-    return !loop.hasSameBase(staying) ||
+  return llvm::any_of(nests, [&](const ParallelNest &nest) {
+    return !nest.hasSameBase(staying) ||
            llvm::any_of(staying, [&](const ScalarExpr &digit) {
-             return loop.dependsOn(digit);
+             return nest.dependsOn(digit);
            });
   });
 }
@@ -292,7 +370,7 @@ bool mlir::autodiff::addsProducts(const Candidate &candidate) {
 /// Where there is little to do for a program, there are few programs for the
 /// iterations (rows of a norm in pieces): the sums over others are divided.
 bool InterchangedKernel::isSplit() const {
-  return llvm::none_of(group, addsProducts);
+  return !summed.empty() && llvm::none_of(group, addsProducts);
 }
 
 /// Numbers programs by iterations, then by parts of what is summed.
@@ -310,7 +388,7 @@ void InterchangedKernel::splitPrograms(ArrayRef<ScalarExpr> staying) {
 
 triton::FuncOp InterchangedKernel::build(const Handover &left) {
   handover = left.get();
-  collectLoops();
+  collectNests();
   kernel = createBeside(backward, backward.getSymName() + "_interchanged" +
                                       llvm::Twine(number));
   builder.setInsertionPointToEnd(&kernel.getBody().front());
@@ -326,8 +404,12 @@ triton::FuncOp InterchangedKernel::build(const Handover &left) {
     AccumulateOp op = candidate.contributions.front().op;
     sums.push_back(constantOf(builder, loc, op.getValue().getType(), 0.0));
   }
-  bool succeeded = llvm::all_of(loops, [&](const ParallelLoop &loop) {
-    return mlir::succeeded(runLoop(loop));
+  for (const ParallelNest &nest : nests)
+    takeNumberApart(nest);
+  for (const LoopAccumulate &follower : followers)
+    takeNumberApart(follower.nest);
+  bool succeeded = llvm::all_of(nests, [&](const ParallelNest &nest) {
+    return mlir::succeeded(runNest(nest));
   });
   for (auto [candidate, sum] : llvm::zip_equal(group, sums))
     succeeded = succeeded && mlir::succeeded(store(candidate, sum));

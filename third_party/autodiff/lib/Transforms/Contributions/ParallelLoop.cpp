@@ -93,19 +93,6 @@ ReasonOr<ParallelLoop> ParallelLoop::of(scf::ForOp loop, scf::ForOp primal,
   return ParallelLoop(loop, primal, *lower, *step, *upper, startVaries);
 }
 
-ReasonOr<AccessSpace> ParallelLoop::findSpace(Operation *access,
-                                              ExprAttr count) const {
-  AccessSpace::Renumbering numbers = numberAlike(count);
-  ReasonOr<AccessSpace> space = AccessSpace::of(access, &numbers);
-  if (space && space->isExact())
-    return space;
-  ReasonOr<AccessSpace> moving =
-      AccessSpace::of(access, &numbers, From::Memory);
-  if (moving && moving->isExact())
-    return moving;
-  return space ? space->whyInexact() : space.why();
-}
-
 ExprAttr ParallelLoop::count() const {
   MLIRContext *context = scf::ForOp(loop).getContext();
   ExprAttr span =

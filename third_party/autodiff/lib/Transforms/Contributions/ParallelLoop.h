@@ -3,6 +3,7 @@
 #define AUTODIFF_LIB_TRANSFORMS_SCHEDULE_PARALLELLOOP_H
 
 #include "autodiff/Analysis/AccessSpace.h"
+#include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Builders/Regrid.h"
 
@@ -28,9 +29,6 @@ public:
   AccessSpace::Renumbering numberAlike(ExprAttr count) const {
     return {primal, startVaries, step, count};
   }
-  /// The exact space of an access in the loop, which may move; fails if there
-  /// is none. The numbers of iterations are below `count`.
-  ReasonOr<AccessSpace> findSpace(Operation *access, ExprAttr count) const;
   /// Whether iterations start at different numbers in different programs; then
   /// `base` is zero.
   bool isStartVarying() const { return startVaries; }
@@ -79,6 +77,47 @@ private:
   scf::ForOp loop, primal;
   ScalarExpr base, step, upper;
   bool startVaries;
+};
+
+/// Parallel loops in one another. Those on which an address depends are
+/// *owned*: a number stands for one iteration of each, the innermost fastest.
+/// The others are *summed*: at each number, all of their iterations go to the
+/// same addresses. At most one loop, an owned one, may have other iterations in
+/// other programs: it *varies*.
+class ParallelNest {
+public:
+  /// Fails if the loops around a contribution are not of this kind. The launch
+  /// checks that no value of `digits` is negative.
+  static ReasonOr<ParallelNest> of(Contribution op,
+                                   ArrayRef<ScalarExpr> digits);
+
+  ArrayRef<ParallelLoop> getOwned() const { return owned; }
+  ArrayRef<ParallelLoop> getSummed() const { return summed; }
+  /// The place among the owned loops of the one that varies, if there is one.
+  std::optional<unsigned> getVarying() const { return varying; }
+  bool isSingle() const { return owned.size() == 1 && summed.empty(); }
+  /// The loop that is not inside of another one; the one that a contribution is
+  /// in.
+  scf::ForOp getOutermost() const { return outermost; }
+  scf::ForOp getInnermost() const { return innermost; }
+
+  /// The exact space of a contribution in the nest, which may move; fails if
+  /// there is none. Numbers are below `count`.
+  ReasonOr<AccessSpace> findSpace(const Contribution &op, ExprAttr count) const;
+  /// An upper bound of all numbers, in every program.
+  ExprAttr count() const;
+  bool isUniform() const { return !varying; }
+  bool hasSameBase(ArrayRef<ScalarExpr> digits) const;
+  bool dependsOn(const ScalarExpr &digit) const;
+  /// Whether equal numbers mean equal indices in another nest.
+  bool agreesWith(const ParallelNest &other) const;
+  /// Whether every program runs the same iterations as of another nest.
+  bool runsLike(const ParallelNest &other) const;
+
+private:
+  SmallVector<ParallelLoop, 1> owned, summed;
+  std::optional<unsigned> varying;
+  scf::ForOp outermost, innermost;
 };
 
 } // namespace mlir::autodiff

@@ -1,5 +1,5 @@
 //===- Persist.cpp - Few programs do the work of many ---------------------===//
-#include "autodiff/Analysis/Contributions.h"
+#include "SumLevels.h"
 #include "autodiff/Analysis/Costs.h"
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/ProgramDigits.h"
@@ -20,22 +20,15 @@ namespace mlir::autodiff {
 using namespace mlir;
 using namespace mlir::autodiff;
 
-static constexpr Remarks kRemarks("persist");
+static constexpr Remarks kRemarks("persist"), kParts("partial-sums");
 
 namespace {
-/// Contributions of every program to the same addresses of an argument.
-struct Shared {
-  SmallVector<Contribution> ops;
-  /// All addresses.
-  AccessSpace space;
-  /// The digits of program ids that these do not depend on.
-  SmallVector<ScalarExpr> summed;
-};
-
 /// One of these contributions, and the check of its argument's gradient.
 struct CheckedAccumulate {
   AccumulateOp op;
   CheckAttr check;
+  /// Those of the shared digits that stay programs.
+  SmallVector<ScalarExpr> apart;
 };
 
 struct Persist : autodiff::impl::PersistBase<Persist> {
@@ -43,112 +36,86 @@ struct Persist : autodiff::impl::PersistBase<Persist> {
 
   void transform() override;
   void persistIn(triton::FuncOp kernel);
-  ReasonOr<Shared> examine(unsigned argument, const GradientUse &use);
-  triton::FuncOp findOther(unsigned argument);
-  Obstacle findCost(ArrayRef<Shared> group);
-  Obstacle build(ArrayRef<Shared> group);
+  Obstacle build(ArrayRef<ScalarExpr> serial, ArrayRef<SharedSum> sums);
+  void separate(const SharedSum &sum);
 
   triton::FuncOp backward;
   ArrayRef<ScalarExpr> digits;
 };
 } // namespace
 
-/// Another kernel that contributes to an argument, null if there is none: what
-/// it does and what is summed here would have to meet once more.
-triton::FuncOp Persist::findOther(unsigned argument) {
-  for (triton::FuncOp kernel : getBackwards(getOperation()))
-    if (kernel != backward &&
-        getAnalysis<Contributions>().in(kernel).count(argument) &&
-        !mutation::isMade("persist:what other kernels contribute"))
-      return kernel;
-  return {};
-}
-
-ReasonOr<Shared> Persist::examine(unsigned argument, const GradientUse &use) {
-  if (llvm::is_contained(atomic, argument))
-    return because(backward, "a check of the addresses failed at a launch");
-  if (triton::FuncOp other = findOther(argument))
-    return because(backward, "{0} contributes to it, too", other.getSymName());
-  for (Contribution op : use.contributions) {
-    if (Obstacle owned = op.findOwner())
-      return *owned;
-    if (!op.isOuter())
-      return because(backward, "what is contributed is made in the {0} at {1}",
-                     isa<scf::IfOp>(op->getParentOp()) ? "branch" : "loop",
-                     op->getParentOp());
+/// The number of a combination of values of `digits`, the first one fastest.
+static Value numberOf(OpBuilder &b, Location loc, ArrayRef<ScalarExpr> digits,
+                      llvm::function_ref<Value(const ScalarExpr &)> valueOf) {
+  Value number;
+  for (const ScalarExpr &digit : llvm::reverse(digits)) {
+    Value value = valueOf(digit);
+    if (number) {
+      Value extent = createSize(b, loc, extentOf(digit));
+      number = arith::MulIOp::create(b, loc, number, extent);
+      value = arith::AddIOp::create(b, loc, number, value);
+    }
+    number = value;
   }
-  ReasonOr<AccessSpace> space =
-      exactly(getAnalysis<Contributions>().ofAll(use.contributions));
-  if (!space)
-    return space.why();
-  Shared shared{use.contributions, *space, {}};
-  shared.summed = space->findShared(digits);
-  if (shared.summed.empty())
-    return space->whyUnshared(digits);
-  return shared;
+  return number;
 }
 
-static int64_t countAdded(const Shared &shared) {
-  int64_t added = 0;
-  for (AccumulateOp op : shared.ops)
-    added += elementsOf(op.getValue().getType());
-  return added;
-}
-
-/// Why meeting in atomics would cost nothing beside the rest of the work, if
-/// so: a kernel without loops adds not much less than it loads or stores at a
-/// time.
-Obstacle Persist::findCost(ArrayRef<Shared> group) {
-  int64_t added = 0, moved = 0;
-  for (const Shared &shared : group)
-    added += countAdded(shared);
-  Operation *loop = nullptr;
-  backward.walk([&](Operation *op) {
-    if (isa<LoopLikeOpInterface>(op))
-      loop = op;
-    if (isa<triton::LoadOp, triton::StoreOp>(op))
-      moved = std::max(moved, elementsOf(op->getOperand(0).getType()));
+/// Gives the contributions of each program a partial sum of their own.
+void Persist::separate(const SharedSum &sum) {
+  OpBuilder b = OpBuilder::atBlockBegin(&backward.getBody().front());
+  Location loc = backward.getLoc();
+  Value partial = numberOf(b, loc, sum.shared, [&](const ScalarExpr &digit) {
+    return castInteger(b, loc, digit.emit(b, loc, backward.getArguments()),
+                       b.getI32Type());
   });
-  if (loop)
-    return because(backward,
-                   "the loop at {0} is long beside what is added once for a "
-                   "program",
-                   loop);
-  if (Target::kMovedOfAtomic * added < moved)
-    return because(backward,
-                   "{0} elements are added, and {1} moved at a time, more than "
-                   "{2} times as many, which takes longer",
-                   added, moved, Target::kMovedOfAtomic);
-  return std::nullopt;
+  if (mutation::isMade("persist:one partial sum for all programs"))
+    partial = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  ExprAttr one = ExprAttr::get(&getContext(), 1);
+  CheckAttr check = sum.space.toSummedCheck(
+      sum.argument, sum.shared, findUnmentioned(digits, sum.shared));
+  ExprAttr partials = countPrograms(sum.shared, one);
+  if (!always)
+    check = check.within(LimitAttr::get(
+        &getContext(), partials, ExprAttr::get(&getContext(), kMostParts)));
+  for (AccumulateOp op : sum.ops) {
+    op.getPartialMutable().assign(partial);
+    op.setPartialsAttr(partials);
+    op.setWholeAttr(check);
+    kParts.passed(op,
+                  "programs that differ in {0} have partial sums of their "
+                  "own",
+                  sum.shared);
+  }
 }
 
 /// Replaces the backward by one whose programs each do a part of the work of
-/// those that contribute to the same addresses.
-Obstacle Persist::build(ArrayRef<Shared> group) {
+/// those that differ in `serial`, and sum in registers.
+Obstacle Persist::build(ArrayRef<ScalarExpr> serial,
+                        ArrayRef<SharedSum> group) {
   Location loc = backward.getLoc();
-  ArrayRef<ScalarExpr> summed = group.front().summed;
-  SmallVector<ScalarExpr> staying = findUnmentioned(digits, summed);
+  SmallVector<ScalarExpr> staying = findUnmentioned(digits, serial);
   triton::FuncOp kernel =
       createBeside(backward, backward.getSymName() + "_persistent");
   kernel->moveBefore(backward);
   OpBuilder b = OpBuilder::atBlockEnd(&kernel.getBody().front());
   double registers = countRegisters(backward);
   SmallVector<CheckedAccumulate> contributions;
-  for (const Shared &shared : group) {
-    registers += countAdded(shared);
-    for (AccumulateOp op : shared.ops)
-      contributions.push_back(
-          {op, shared.space.toSummedCheck(op.getArgument(), summed, staying)});
+  for (const SharedSum &sum : group) {
+    registers += sum.countAdded();
+    CheckAttr check = sum.space.toSummedCheck(
+        sum.argument, sum.shared, findUnmentioned(digits, sum.shared));
+    for (AccumulateOp op : sum.ops)
+      contributions.push_back({op, check, findUnmentioned(sum.shared, serial)});
   }
   ExprAttr one = ExprAttr::get(&getContext(), 1);
   ExprAttr partials =
-      countPartials(summed, countPrograms(staying, one),
+      countPartials(serial, countPrograms(staying, one),
                     programsFor(Target::of(backward), registers));
   ProgramNumbers programs = numberPrograms(b, kernel, partials, staying);
   Value stride = createSize(b, loc, partials);
   Value work, zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
   SmallVector<Value> extents, sums;
-  for (const ScalarExpr &digit : summed) {
+  for (const ScalarExpr &digit : serial) {
     extents.push_back(createSize(b, loc, extentOf(digit)));
     work = work ? Value(arith::MulIOp::create(b, loc, work, extents.back()))
                 : extents.back();
@@ -165,7 +132,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
   regrid.bindPrograms(programs);
   SmallVector<Value> parts =
       takeApart(inside, loc, loop.getInductionVar(), extents);
-  for (auto [digit, value] : llvm::zip_equal(summed, parts))
+  for (auto [digit, value] : llvm::zip_equal(serial, parts))
     regrid.bindDigit(digit, value, true);
   SmallVector<Value> next(loop.getRegionIterArgs());
   bool succeeded = true;
@@ -194,13 +161,25 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
   // Addresses and masks do not depend on what is summed.
   Regrid atZero(kernel, b, b);
   atZero.bindPrograms(programs);
-  for (const ScalarExpr &digit : summed)
+  for (const ScalarExpr &digit : serial)
     atZero.bindDigit(digit, zero, false);
-  for (auto [each, sum] : llvm::zip_equal(contributions, loop.getResults()))
-    succeeded =
-        succeeded &&
-        mlir::succeeded(accumulateWhole(b, each.op, atZero, sum, each.check,
-                                        programs.number, partials));
+  auto valueOf = [&](const ScalarExpr &digit) {
+    return llvm::find_if(
+               programs.digits,
+               [&](const auto &known) { return known.first == digit; })
+        ->second;
+  };
+  for (auto [each, sum] : llvm::zip_equal(contributions, loop.getResults())) {
+    Value partial = programs.number;
+    if (!each.apart.empty()) {
+      Value others = numberOf(b, loc, each.apart, valueOf);
+      partial = arith::AddIOp::create(
+          b, loc, arith::MulIOp::create(b, loc, others, stride), partial);
+    }
+    succeeded = succeeded && mlir::succeeded(accumulateWhole(
+                                 b, each.op, atZero, sum, each.check, partial,
+                                 countPrograms(each.apart, partials)));
+  }
   triton::ReturnOp::create(b, loc, ValueRange());
   if (!succeeded) {
     eraseKernel(kernel);
@@ -214,7 +193,7 @@ Obstacle Persist::build(ArrayRef<Shared> group) {
     kRemarks.passed(each.op,
                     "programs of {0} do the work of several each, and sum "
                     "over {1} in registers",
-                    kernel.getSymName(), summed);
+                    kernel.getSymName(), serial);
   eraseKernel(backward);
   return std::nullopt;
 }
@@ -225,46 +204,44 @@ void Persist::transform() {
     persistIn(each);
 }
 
+/// Decides for all arguments together, see SumLevels.h.
 void Persist::persistIn(triton::FuncOp kernel) {
   backward = kernel;
-  GradientUses uses = getAnalysis<Contributions>().in(backward);
-  auto refuse = [](const GradientUse &use, const Reason &why) {
-    for (Contribution op : use.contributions)
-      kRemarks.missed(op, why);
-  };
-  for (auto &[argument, use] : uses)
-    if (!use.upstreams.empty()) {
-      // Cotangents that are taken out of their buffers stay where they are.
-      Reason why = because(backward,
-                           "upstream gradients are taken one by one, where the "
-                           "kernel stores at {0}",
-                           use.upstreams.front());
-      for (auto &[other, otherUse] : uses)
-        refuse(otherUse, why);
-      return;
+  SumLevels levels(kernel, getAnalysis<Contributions>(), atomic);
+  auto shapes = levels.getShapes();
+  ArrayRef<ScalarExpr> serial;
+  Obstacle why;
+  if (!shapes.empty())
+    why = always ? std::nullopt : levels.findCost(shapes.front());
+  if (!shapes.empty() && !why)
+    serial = shapes.front();
+  // What is not summed in registers, in the kernel that is copied.
+  SmallVector<SharedSum, 0> inRegisters = levels.getInRegisters(serial);
+  for (const SharedSum &sum : levels.getSums()) {
+    if (!serial.empty() && sum.isInRegistersOf(serial))
+      continue;
+    Obstacle other = sum.notInRegisters;
+    if (!other && !serial.empty())
+      other = because(backward,
+                      "programs would sum over {0}, and do so over {1} for "
+                      "another argument",
+                      sum.shared, serial);
+    Obstacle memory = always ? std::nullopt : levels.findCostOfParts(sum);
+    for (Contribution op : sum.ops) {
+      kRemarks.missed(op, other ? *other : *why);
+      if (memory)
+        kParts.missed(op, *memory);
     }
-  std::vector<Shared> group;
-  for (auto &[argument, use] : uses) {
-    ReasonOr<Shared> shared = examine(argument, use);
-    if (!shared)
-      refuse(use, shared.why());
-    else if (group.empty() || group[0].summed == shared->summed)
-      group.push_back(*shared);
-    else
-      refuse(use, because(backward,
-                          "programs would sum over {0}, and do so over {1} for "
-                          "another argument",
-                          shared->summed, group[0].summed));
+    if (!memory)
+      separate(sum);
   }
-  if (group.empty())
+  if (serial.empty())
     return;
-  SmallVector<Contribution> sums;
-  for (const Shared &shared : group)
-    llvm::append_range(sums, shared.ops);
-  Obstacle why = always ? std::nullopt : findCost(group);
-  if (!why)
-    why = build(group);
-  if (why)
-    for (Contribution op : sums)
-      kRemarks.missed(op, *why);
+  if (Obstacle failed = build(serial, inRegisters))
+    for (const SharedSum &sum : inRegisters) {
+      for (Contribution op : sum.ops)
+        kRemarks.missed(op, *failed);
+      if (always || !levels.findCostOfParts(sum))
+        separate(sum);
+    }
 }

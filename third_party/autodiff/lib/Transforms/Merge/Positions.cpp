@@ -5,6 +5,7 @@
 #include "autodiff/Analysis/Kernels.h"
 #include "autodiff/Analysis/MemoryFlow.h"
 #include "autodiff/Analysis/Pointers.h"
+#include "autodiff/Analysis/ProgramDigits.h"
 #include "autodiff/Builders/Regrid.h"
 #include "autodiff/Builders/Tile.h"
 #include "autodiff/Support/Mutation.h"
@@ -74,10 +75,17 @@ std::optional<Positions> Positions::of(const LinearForm &address,
 bool Positions::explain(const LinearForm &form) const {
   return llvm::all_of(form.terms, [&](const LinearForm::Term &term) {
     if (term.dimension.kind != Dimension::Kind::Program)
-      return term.dimension.kind == Dimension::Kind::Axis;
-    return llvm::any_of(positions, [&](const Position &position) {
-      return position.digit == term.dimension.digit;
-    });
+      return term.dimension.kind == Dimension::Kind::Axis ||
+             term.dimension.kind == Dimension::Kind::Loop;
+    // Another digit is the same in the programs of all neighbours.
+    const std::optional<ScalarExpr> &digit = term.dimension.digit;
+    return llvm::any_of(positions,
+                        [&](const Position &position) {
+                          return position.digit == digit;
+                        }) ||
+           llvm::all_of(positions, [&](const Position &position) {
+             return !position.digit || areIndependent(*position.digit, *digit);
+           });
   });
 }
 
@@ -98,11 +106,18 @@ Positions::coefficientsIn(const LinearForm &form) const {
                                     : std::nullopt;
 }
 
+/// The kernel that `b` stands in.
+static triton::FuncOp getFunction(OpBuilder &b) {
+  Operation *parent = b.getInsertionBlock()->getParentOp();
+  auto function = dyn_cast<triton::FuncOp>(parent);
+  return function ? function : parent->getParentOfType<triton::FuncOp>();
+}
+
 Value Positions::emit(OpBuilder &b, Location loc, size_t number,
                       std::optional<unsigned> axis,
                       ArrayRef<int64_t> shape) const {
   const Position &position = positions[number];
-  auto function = cast<triton::FuncOp>(b.getInsertionBlock()->getParentOp());
+  triton::FuncOp function = getFunction(b);
   Value sum;
   if (position.digit) {
     sum = castInteger(b, loc,
@@ -130,9 +145,12 @@ static ArrayRef<int64_t> shapeOf(Type type) {
 }
 
 Neighbors::Neighbors(OpBuilder &b, const Positions &positions,
-                     Distance distance, ArrayRef<Value> written)
+                     Distance distance, ArrayRef<Value> written,
+                     MovingDistance moving)
     : b(b), positions(positions), distance(std::move(distance)),
-      written(written) {}
+      moving(std::move(moving)), written(written) {
+  this->moving.resize(positions.size());
+}
 
 Neighbors::Axes Neighbors::getOwnAxes() const {
   return llvm::map_to_vector(positions.get(),
@@ -142,7 +160,8 @@ Neighbors::Axes Neighbors::getOwnAxes() const {
 Value Neighbors::get(Value value) { return get(value, getOwnAxes()); }
 
 bool Neighbors::needs(Value value) const {
-  bool isHere = llvm::all_of(distance, [](int64_t far) { return far == 0; });
+  bool isHere = llvm::none_of(llvm::seq(positions.size()),
+                              [&](size_t number) { return isFar(number); });
   auto found = known.find(value);
   return found != known.end() && llvm::any_of(found->second, [&](auto &entry) {
            return entry.second && (isHere || entry.second != value);
@@ -172,12 +191,22 @@ Value Neighbors::limit(Location loc, Type type, const Axes &axes) {
     bool isHere =
         !position.axis ||
         (axes[number] && shapeOf(type)[*axes[number]] == position.length);
-    if (far == 0 || !isHere || mutation::isMade("windows:all are neighbours"))
+    if (!isFar(number) || !isHere ||
+        mutation::isMade("windows:all are neighbours"))
       continue;
     Value at = positions.emit(b, loc, number, axes[number], shapeOf(type));
     if (!axes[number])
       at = splatTo(b, loc, at, type);
-    if (far < 0)
+    if (moving[number]) {
+      Value there = arith::AddIOp::create(
+          b, loc, at, splatTo(b, loc, moving[number], at.getType()));
+      there = arith::AddIOp::create(b, loc, there,
+                                    integerOf(b, loc, there.getType(), far));
+      require(arith::CmpIPredicate::sge, there,
+              integerOf(b, loc, b.getI32Type(), 0));
+      require(arith::CmpIPredicate::slt, there,
+              createSize(b, loc, position.count(b.getContext())));
+    } else if (far < 0)
       require(arith::CmpIPredicate::sge, at,
               integerOf(b, loc, b.getI32Type(), -far));
     else
@@ -200,10 +229,9 @@ Value Neighbors::get(Value value, const Axes &axes) {
 /// Whether a form is a position of which neighbours are asked for, or a
 /// constant away from it.
 bool Neighbors::isPosition(const LinearForm &form, const Axes &axes) const {
-  for (auto [number, far] : llvm::enumerate(distance)) {
-    const Position &position = positions[number];
+  for (auto [number, position] : llvm::enumerate(positions.get())) {
     size_t terms = position.axis.has_value() + position.digit.has_value();
-    if (far != 0 && form.terms.size() == terms &&
+    if (isFar(number) && form.terms.size() == terms &&
         position.coefficientIn(form, axes[number]) == ScalarExpr::constant(1))
       return true;
   }
@@ -231,9 +259,13 @@ Value Neighbors::compute(Value value, const Axes &axes) {
       (form->isConstant() || isPosition(*form, axes)))
     return advance(value, *form, axes);
   auto result = dyn_cast<OpResult>(value);
-  if (!result)
-    return isa<triton::FuncOp>(value.getParentBlock()->getParentOp()) ? value
-                                                                      : Value();
+  if (!result) {
+    Operation *parent = value.getParentBlock()->getParentOp();
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    bool isSame = isa<triton::FuncOp>(parent) ||
+                  (loop && value == loop.getInductionVar());
+    return isSame ? value : Value();
+  }
   if (Value copied = copy(result, axes))
     return copied;
   return form ? advance(value, *form, axes) : Value();
@@ -244,45 +276,65 @@ Value Neighbors::advance(Value value, const LinearForm &form,
                          const Axes &axes) {
   if (!positions.explain(form))
     return {};
+  Location loc = value.getLoc();
+  Type element = getElementTypeOrSelf(value.getType());
+  bool isPointer = isa<triton::PointerType>(element);
+  Type integer = isPointer ? b.getI64Type() : element;
   ScalarExpr sum = ScalarExpr::constant(0);
-  for (auto [number, far] : llvm::enumerate(distance)) {
-    if (far == 0)
+  Value step;
+  auto emitted = [&](const ScalarExpr &number) {
+    Value scalar = number.emit(b, loc, getFunction(b).getArguments());
+    return castInteger(b, loc, scalar, integer);
+  };
+  for (size_t number : llvm::seq(positions.size())) {
+    if (!isFar(number))
       continue;
     std::optional<ScalarExpr> coefficient =
         positions[number].coefficientIn(form, axes[number]);
     if (!coefficient)
       return {};
-    sum = sum + *coefficient * ScalarExpr::constant(far);
+    sum = sum + *coefficient * ScalarExpr::constant(distance[number]);
+    if (!moving[number] || coefficient->getConstant() == 0)
+      continue;
+    Value moved = arith::MulIOp::create(
+        b, loc, castInteger(b, loc, moving[number], integer),
+        emitted(*coefficient));
+    step = step ? Value(arith::AddIOp::create(b, loc, step, moved)) : moved;
   }
-  if (sum.getConstant() == 0)
+  if (sum.getConstant() == 0 && !step)
     return value;
-  Location loc = value.getLoc();
-  Type element = getElementTypeOrSelf(value.getType());
-  bool isPointer = isa<triton::PointerType>(element);
-  Type integer = isPointer ? b.getI64Type() : element;
   Type type = withElementType(value.getType(), integer);
-  Value step;
-  if (std::optional<int64_t> number = sum.getConstant()) {
-    step = integerOf(b, loc, type, *number);
+  if (!step && sum.getConstant()) {
+    step = integerOf(b, loc, type, *sum.getConstant());
   } else {
-    auto function = cast<triton::FuncOp>(b.getInsertionBlock()->getParentOp());
-    step = sum.emit(b, loc, function.getArguments());
-    step = splatTo(b, loc, castInteger(b, loc, step, integer), type);
+    if (sum.getConstant() != 0)
+      step = step ? Value(arith::AddIOp::create(b, loc, step, emitted(sum)))
+                  : emitted(sum);
+    step = splatTo(b, loc, step, type);
   }
   if (isPointer)
     return triton::AddPtrOp::create(b, loc, value.getType(), value, step);
   return arith::AddIOp::create(b, loc, value, step);
 }
 
-/// The axes of what an operation takes, if it does the same for each lane;
-/// none if it does not.
-static std::optional<Neighbors::Axes> findOperandAxes(Operation *op,
-                                                      Neighbors::Axes axes) {
+/// The axes of operand number `number` of an operation that does the same for
+/// each lane; none if it does not.
+static std::optional<Neighbors::Axes>
+findOperandAxes(Operation *op, unsigned number, Neighbors::Axes axes) {
   if (isElementwise(op) || isa<triton::LoadOp>(op))
     return axes;
+  if (auto dot = dyn_cast<triton::DotOp>(op)) {
+    // Rows are lanes of the first factor, columns of the second one.
+    unsigned rank = cast<RankedTensorType>(dot.getType()).getRank();
+    for (std::optional<unsigned> &axis : axes)
+      if (axis && ((number == 0 && *axis == rank - 1) ||
+                   (number == 1 && *axis == rank - 2)))
+        axis = std::nullopt;
+    return axes;
+  }
   if (!isa<triton::ReduceOp>(op) && !triton::AxisMap::ofMove(op))
     return std::nullopt;
-  auto map = *triton::AxisMap::of(op->getOpOperand(0));
+  auto map = *triton::AxisMap::of(op->getOpOperand(number));
   for (std::optional<unsigned> &axis : axes)
     if (axis)
       axis = map.toOperand(*axis);
@@ -293,31 +345,38 @@ Value Neighbors::copy(OpResult result, const Axes &axes) {
   Operation *op = result.getOwner();
   auto load = dyn_cast<triton::LoadOp>(op);
   // Program ids and lanes that are used by themselves are not positions.
-  std::optional<Axes> inside = findOperandAxes(op, axes);
-  if (!inside || mayWrite(op) ||
+  if (op->getNumOperands() == 0 || mayWrite(op) ||
+      !findOperandAxes(op, 0, axes) ||
       (load && (load.getIsVolatile() || mayAlias(load.getPtr(), written))))
     return {};
-  IRMapping map;
   bool isMoved = false;
-  for (Value used : getUsedValues(op)) {
-    bool isOperand = llvm::is_contained(op->getOperands(), used);
-    Value moved = isOperand ? get(used, *inside) : used;
-    if (!moved || (!isOperand && !matchPattern(used, m_Constant())))
+  SmallVector<Value> operands;
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    Value moved = get(operand.get(), *findOperandAxes(op, number, axes));
+    if (!moved)
       return {};
-    map.map(used, moved);
-    isMoved |= moved != used;
+    operands.push_back(moved);
+    isMoved |= moved != operand.get();
   }
+  for (Value used : getUsedValues(op))
+    if (!llvm::is_contained(op->getOperands(), used) &&
+        !matchPattern(used, m_Constant()))
+      return {};
   if (!isMoved)
     return result;
   // Where no neighbour is, a divisor may be zero.
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op) &&
-      map.lookup(op->getOperand(1)) != op->getOperand(1))
+      operands[1] != op->getOperand(1))
     return {};
   Location loc = op->getLoc();
   Value exists = load ? limit(loc, load.getType(), axes) : Value();
   if (exists && load.getMask())
-    exists = arith::AndIOp::create(b, loc, exists, map.lookup(load.getMask()));
-  Operation *copied = b.clone(*op, map);
+    exists = arith::AndIOp::create(
+        b, loc, exists,
+        operands[load.getMaskMutable().begin()->getOperandNumber()]);
+  Operation *copied = b.clone(*op);
+  copied->setOperands(operands);
   dropHints(copied);
   loads += load != nullptr;
   if (exists)

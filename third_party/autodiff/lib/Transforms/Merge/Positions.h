@@ -42,7 +42,8 @@ public:
   size_t size() const { return positions.size(); }
   const Position &operator[](size_t number) const { return positions[number]; }
 
-  /// Whether `form` only contains program ids as parts of positions.
+  /// Whether `form` only contains program ids as parts of positions, or such
+  /// that all neighbours have.
   bool explain(const LinearForm &form) const;
   /// The coefficient of each position in `form`, for a tile with the positions'
   /// axes; none if it contains anything else.
@@ -61,15 +62,20 @@ private:
 /// How far away a neighbour is, for each position.
 using Distance = SmallVector<int64_t>;
 
+/// What is added to a distance in each iteration of loops, as an i32, for each
+/// position; null for nothing.
+using MovingDistance = SmallVector<Value>;
+
 /// Emits, for each lane, the values of the lane at some distance from it.
 class Neighbors {
 public:
   /// For each position, the axis of a tile that has its lanes.
   using Axes = SmallVector<std::optional<unsigned>>;
 
-  /// Emits at `b`. `written` are the arguments that the kernel stores to.
+  /// Emits at `b`. `written` are the arguments that the kernel stores to. A
+  /// neighbour is of the same iteration of all loops.
   Neighbors(OpBuilder &b, const Positions &positions, Distance distance,
-            ArrayRef<Value> written);
+            ArrayRef<Value> written, MovingDistance moving = {});
 
   /// `value` at that distance, for a tile with the positions' axes. Null if it
   /// is not computed from positions, lane by lane. Undefined in lanes that have
@@ -95,10 +101,15 @@ private:
   Value limit(Location loc, Type type, const Axes &axes);
   bool isPosition(const LinearForm &form, const Axes &axes) const;
   Axes getOwnAxes() const;
+  /// Whether a neighbour is elsewhere along position number `number`.
+  bool isFar(size_t number) const {
+    return distance[number] != 0 || moving[number];
+  }
 
   OpBuilder &b;
   const Positions &positions;
   Distance distance;
+  MovingDistance moving;
   ArrayRef<Value> written;
   /// For each value and axes, the result; null if there is none.
   llvm::DenseMap<Value, SmallVector<std::pair<Axes, Value>, 1>> known;
