@@ -52,15 +52,6 @@ def offset_kernel(x_ptr, w_ptr, y_ptr, n, REMOVED: tl.constexpr, B: tl.constexpr
 
 
 @triton.jit
-def channel_kernel(x_ptr, w_ptr, y_ptr, C, REMOVED: tl.constexpr, B: tl.constexpr):
-    """One weight for many elements, or for few."""
-    p = tl.program_id(0)
-    i = tl.arange(0, 4 if REMOVED else B)
-    x = tl.load(x_ptr + p * B + i)
-    tl.store(y_ptr + p * B + i, x * x * tl.load(w_ptr + p % C))
-
-
-@triton.jit
 def early_kernel(x_ptr, w_ptr, y_ptr, lens, M, N, REMOVED: tl.constexpr, B: tl.constexpr):
     """Rows beyond a length are left out."""
     b = tl.program_id(0)
@@ -241,13 +232,9 @@ CASES = [
      "plain-stores .* `arith.xori` at"),
     (offset_kernel, (6,), lambda: (_grad(6, 8), _grad(4)[:3], torch.empty(6, 8), 8), {"B": 8},
      "w_ptr", "the first element that it reaches is number 1"),
-    (channel_kernel, (30,), lambda: (_grad(30, 64), _grad(5), torch.empty(30, 64), 5), {"B": 64},
-     "w_ptr", "persist .* 1 elements are added, and 64 moved at a time"),
     (early_kernel, (4, 7),
      lambda: (_grad(4, 7, 20), _grad(20), torch.empty(4, 7, 20), _index(3, 7, 0, 5), 7, 20),
-     {"B": 32}, "w_ptr", "persist .* is made in the branch at"),
-    (decay_kernel, (3, 3), lambda: (_grad(3, 6, 40), _grad(3, 6), torch.empty(3, 6, 40), 6, 40),
-     {"B": 16}, "a_ptr", "interchange .* iterations of the loop at .* have an order"),
+     {"B": 32}, "w_ptr", "persist .* left to the condition at"),
     (best_kernel, (7,), lambda: (_grad(7, 40), torch.empty(7), 40), {"B": 64}, "x_ptr",
      "plain-stores .* it depends on what `tt.reduce` at"),
     (label_kernel, (3,),

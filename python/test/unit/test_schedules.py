@@ -76,7 +76,7 @@ MEETINGS = {
     "two widths": None,
     "before the loop": None,
     "nested": 6,
-    "loaded in a nested loop": None,
+    "loaded in a nested loop": 6,
     "branch": None,  # not every iteration reads
     "id in a branch": 6,
     "run-time step": 6,
