@@ -5,8 +5,8 @@ was made for launches that are like the one that it was exported from; whatever 
 AssertionError:
 
 - `x_ptr`: a tensor (float32, cpu)
-- `w_ptr`: a tensor (float32, cpu, all of its storage)
-- `b_ptr`: a tensor (float32, cpu, all of its storage)
+- `w_ptr`: a tensor (float32, cpu)
+- `b_ptr`: a tensor (float32, cpu)
 - `y_ptr`: a tensor (float32, cpu, all of its storage)
 - `n_rows`: i32
 - `n_columns`: i32
@@ -60,17 +60,25 @@ def gated_layer_kernel_bwd(
     d_x_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_w_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
     d_b_ptr,  # tl.pointer_type(tl.float32), a multiple of 16
+    extent: tl.int64,  # tl.int64
+    extent_1: tl.int64,  # tl.int64
 ):
     """A backward kernel of `gated_layer_kernel`.
 
     It computes `d_x_ptr`, `d_w_ptr` and `d_b_ptr`, from `d_y_ptr`. A program does the backward of
-    one program of the forward. Programs add to `d_w_ptr` and `d_b_ptr` atomically. A comment is the
-    statement of the forward whose gradient comes next, and the rule for it, in which x̄ is the
-    gradient of an operand x, and ȳ that of the result.
+    one program of the forward. Each program stores a part of `d_w_ptr` and `d_b_ptr`: the parts are
+    added up afterwards. A comment is the statement of the forward whose gradient comes next, and
+    the rule for it, in which x̄ is the gradient of an operand x, and ȳ that of the result.
+
+    The host passes on, `grid` being the forward's, `extent` the elements from a tensor's first to
+    its last:
+    - extent: extent(b_ptr)
+    - extent_1: extent(w_ptr)
     """
     BLOCK_M: tl.constexpr = 32
     BLOCK_N: tl.constexpr = 32
-    rows_part = tl.program_id(0) * 32
+    program = tl.program_id(0)
+    rows_part = program * 32
     arange = tl.arange(0, 32)
     rows = rows_part + arange
     mask = (rows < n_rows)[:, None]
@@ -109,10 +117,11 @@ def gated_layer_kernel_bwd(
     d_u_term = tl.sum(d_u_1, 0)
     d_x = d_u_1 * w_1
     d_u_term_1 = tl.sum(d_u_1 * x, 0)
+    program_1 = program.to(tl.int64)
     # b = tl.load(b_ptr + columns, mask=columns < n_columns, other=0.0)  (quickstart.py:23)
-    tl.atomic_add(d_b_ptrs, d_u_term, mask_1, sem="relaxed")
+    tl.store(d_b_ptrs + program_1 * extent, d_u_term, mask_1)
     # w = tl.load(w_ptr + columns, mask=columns < n_columns, other=0.0)  (quickstart.py:22)
-    tl.atomic_add(d_w_ptrs, d_u_term_1, mask_1, sem="relaxed")
+    tl.store(d_w_ptrs + program_1 * extent_1, d_u_term_1, mask_1)
     # x = tl.load(x_ptr + offsets, mask=mask, other=0.0)  (quickstart.py:21)
     tl.store(d_x_ptrs, d_x, mask_2)
 
@@ -158,9 +167,11 @@ class GatedLayerKernel(torch.autograd.Function):
         w_ptr = like_w.restored(w_ptr)
         b_ptr = like_b.restored(b_ptr)
         d_y_ptr = like_y.upstream(d_y_ptr)
+        extent = like_b.size
+        extent_1 = like_w.size
         d_x_ptr = like_x.empty(torch.float32)
-        d_w_ptr = like_w.room(torch.float32, like_w.span.covering(0, min(n_columns - 1, 31)), True)
-        d_b_ptr = like_b.room(torch.float32, like_b.span.covering(0, min(n_columns - 1, 31)), True)
+        d_w_ptr = like_w.sums(grid[0], torch.float32)
+        d_b_ptr = like_b.sums(grid[0], torch.float32)
         gated_layer_kernel_bwd[grid](
             x_ptr,
             w_ptr,
@@ -171,18 +182,19 @@ class GatedLayerKernel(torch.autograd.Function):
             d_x_ptr,
             d_w_ptr,
             d_b_ptr,
+            extent,
+            extent_1,
             num_warps=4,
             num_stages=3,
         )
-        return None, d_x_ptr, like_w.view_of(d_w_ptr), like_b.view_of(d_b_ptr), *[None] * 3
+        d_w_ptr, d_b_ptr = _added_up([like_w, like_b], [d_w_ptr, d_b_ptr])
+        return None, d_x_ptr, d_w_ptr, d_b_ptr, *[None] * 3
 
 
 @functools.lru_cache(1024)
 def _check_gated_layer_kernel(grid, n_rows, n_columns, like_x, like_w, like_b, like_y):
     """Assert what the kernels of `gated_layer_kernel` are for."""
     _require(n_rows - 1 >= 0, "the kernels are for n_rows - 1 >= 0")
-    _require_whole("w_ptr", like_w)
-    _require_whole("b_ptr", like_b)
     _require_whole("y_ptr", like_y)
     _require_cover(
         "x_ptr",
@@ -195,6 +207,11 @@ def _check_gated_layer_kernel(grid, n_rows, n_columns, like_x, like_w, like_b, l
             _indices(0, [(1, grid[2])]),
         ],
     )
+    _require(grid[1] <= 1, "programs along axis 1 of the grid would repeat what others do")
+    _require(grid[2] <= 1, "programs along axis 2 of the grid would repeat what others do")
+    _require(grid[0] <= 8192, "the kernels are for grid[0] <= 8192")
+    _require_cover("w_ptr", like_w, 0, [_indices(1, [(1, 32)], bound=n_columns)])
+    _require_cover("b_ptr", like_b, 0, [_indices(1, [(1, 32)], bound=n_columns)])
     _require_distinct(
         "y_ptr",
         [
@@ -263,6 +280,13 @@ def gated_layer(x, w, b):
 
 _ALIGNMENT = 16
 _GAPS = "programs or iterations leave gaps or repeat addresses"
+_MOST_ROWS = 512
+_MOST_COLUMNS = 1024
+_FEWEST_COLUMNS = 16
+_TILE = 8192
+_ELEMENTS_A_THREAD = 32
+_MOST_SUMS = 8192
+_ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def _require(condition: bool, message: str) -> None:
@@ -744,6 +768,56 @@ def _require_distinct(name: str, dims) -> None:
     objection = _repeat(dims)
     if objection is not None:
         raise AssertionError(f"the kernel reached no element of {name} twice: {objection}")
+
+
+def _tile_of(count: int) -> tuple[int, int, int]:
+    """Return rows and columns of a program's tile, and its warps, for `count` partial sums."""
+    rows = min(triton.next_power_of_2(max(count, 1)), _MOST_ROWS)
+    columns = min(max(_TILE // rows, _FEWEST_COLUMNS), _MOST_COLUMNS)
+    return rows, columns, max(1, rows * columns // (32 * _ELEMENTS_A_THREAD))
+
+
+def _suit_kernel(count: int, device, results) -> bool:
+    """Return whether a kernel adds up `count` partial sums of each of some gradients, which are
+    converted to the dtypes `results`. Otherwise, PyTorch does.
+    """
+    alike = all(result in _ROUNDED_ALIKE for result in results)
+    return device.type != "cpu" and count <= _MOST_SUMS and alike
+
+
+@triton.jit
+def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    columns = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = columns < size
+    tile = tl.zeros((ROWS, COLUMNS), partials.dtype.element_ty)
+    for start in range(0, count, ROWS):
+        rows = (start + tl.arange(0, ROWS)).to(tl.int64)
+        mask = (rows < count)[:, None] & inside[None, :]
+        tile += tl.load(partials + rows[:, None] * size + columns[None, :], mask=mask, other=0.0)
+    tl.store(total + columns, tl.sum(tile, axis=0), mask=inside)
+
+
+@triton.jit
+def _add_up(partials, totals, sizes, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Store in each of `totals` the sum of `count` tensors, one after the other in `partials`."""
+    for n in tl.static_range(len(partials)):
+        if tl.program_id(1) == n:
+            _add_up_one(partials[n], totals[n], sizes[n], count, ROWS, COLUMNS)
+
+
+def _added_up(layouts, partials) -> list[torch.Tensor]:
+    """Return the gradients of tensors, given the same number of partial sums of each."""
+    count = partials[0].shape[0]
+    if not _suit_kernel(count, layouts[0].device, [layout.dtype for layout in layouts]):
+        pairs = zip(partials, layouts, strict=True)
+        return [sums.sum(0).to(layout.dtype) for sums, layout in pairs]
+    totals = [layout.empty(layout.dtype) for layout in layouts]
+    sizes = tuple(layout.size for layout in layouts)
+    rows, columns, warps = _tile_of(count)
+    grid = (triton.cdiv(max(sizes), columns), len(sizes))
+    args = (tuple(partials), tuple(totals), sizes, count, rows, columns)
+    _add_up[grid](*args, num_warps=warps)
+    return totals
 
 
 class _Kernel:

@@ -417,6 +417,7 @@ _MOST_COLUMNS = 1024
 _FEWEST_COLUMNS = 16
 _TILE = 8192
 _ELEMENTS_A_THREAD = 32
+_MOST_SUMS = 8192
 _ROUNDED_ALIKE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -914,6 +915,14 @@ def _tile_of(count: int) -> tuple[int, int, int]:
     return rows, columns, max(1, rows * columns // (32 * _ELEMENTS_A_THREAD))
 
 
+def _suit_kernel(count: int, device, results) -> bool:
+    """Return whether a kernel adds up `count` partial sums of each of some gradients, which are
+    converted to the dtypes `results`. Otherwise, PyTorch does.
+    """
+    alike = all(result in _ROUNDED_ALIKE for result in results)
+    return device.type != "cpu" and count <= _MOST_SUMS and alike
+
+
 @triton.jit
 def _add_up_one(partials, total, size, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     columns = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)
@@ -937,8 +946,7 @@ def _add_up(partials, totals, sizes, count, ROWS: tl.constexpr, COLUMNS: tl.cons
 def _added_up(layouts, partials) -> list[torch.Tensor]:
     """Return the gradients of tensors, given the same number of partial sums of each."""
     count = partials[0].shape[0]
-    on_cpu = layouts[0].device.type == "cpu"
-    if on_cpu or any(layout.dtype not in _ROUNDED_ALIKE for layout in layouts):
+    if not _suit_kernel(count, layouts[0].device, [layout.dtype for layout in layouts]):
         pairs = zip(partials, layouts, strict=True)
         return [sums.sum(0).to(layout.dtype) for sums, layout in pairs]
     totals = [layout.empty(layout.dtype) for layout in layouts]

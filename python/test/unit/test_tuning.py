@@ -109,7 +109,7 @@ def test_options_that_are_not_given_again_stay():
     "schedules, sums, kernels",
     [
         ([], {"atomic"}, 1),
-        (["persist", "merge"], {"atomic"}, 1),
+        (["persist", "merge"], {"partial"}, 1),
         (["interchange"], {"store"}, 2),
         (None, {"store"}, 2),
     ],
