@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# arena.sh judge|orders|time FOLDER [option ...]: on a machine with a GPU and PyTorch, install what
+# arena.sh judge|orders|atomics|time FOLDER [option ...]: on a machine with a GPU and PyTorch, install what
 # `make carry carry-packages PYTHON=python3.12` has put into .wheels, and run a part of the arena
 # in less than ten minutes. Rows come into FOLDER, in one file for each command.
 #
@@ -7,6 +7,7 @@
 #   scripts/arena.sh judge "$OUT" --done results   those of results/judged.jsonl are left out
 #   scripts/arena.sh judge "$OUT" --shard 0/2      every second case
 #   scripts/arena.sh orders "$OUT"                 tangents and second derivatives
+#   scripts/arena.sh atomics "$OUT"                which gradients meet in atomics
 #   scripts/arena.sh time "$OUT"                   compiles what is not compiled, then measures
 #
 # Compiled kernels stay in build/arena-cache, so that `time` after `judge` on one machine is quick.

@@ -65,6 +65,7 @@ def GatherWindows : AutodiffPass<"autodiff-gather-windows", "::mlir::ModuleOp", 
                "arguments whose gradient must be accumulated atomically">
   ];
 }
+
 def SkewLoops : AutodiffPass<"autodiff-skew-loops", "::mlir::ModuleOp", LooksAtBackward> {
   let summary = "count contributions of a loop by their element";
   let description = [{
@@ -74,8 +75,8 @@ def SkewLoops : AutodiffPass<"autodiff-skew-loops", "::mlir::ModuleOp", LooksAtB
     one program, in all iterations: there, iteration k contributes what the
     position q + k does, if that is computed from positions alone, lane by lane
     (products keep the lanes of their rows and columns). autodiff-interchange
-    sums that over the iterations, or erases it. Where a neighbour takes more loads than an
-    atomic addition costs, nothing is changed, unless `always`.
+    sums that over the iterations, or erases it. Where a neighbour takes more
+    loads than an atomic addition costs, nothing is changed, unless `always`.
   }];
   let options = [
     Option<"always", "always", "bool", "false",

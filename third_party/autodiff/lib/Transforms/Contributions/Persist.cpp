@@ -71,8 +71,7 @@ void Persist::separate(const SharedSum &sum) {
   if (mutation::isMade("persist:one partial sum for all programs"))
     partial = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
   ExprAttr one = ExprAttr::get(&getContext(), 1);
-  CheckAttr check = sum.space.toSummedCheck(
-      sum.argument, sum.shared, findUnmentioned(digits, sum.shared));
+  CheckAttr check = sum.getCheck(digits);
   ExprAttr partials = countPrograms(sum.shared, one);
   if (!always)
     check = check.within(LimitAttr::get(
@@ -102,10 +101,9 @@ Obstacle Persist::build(ArrayRef<ScalarExpr> serial,
   SmallVector<CheckedAccumulate> contributions;
   for (const SharedSum &sum : group) {
     registers += sum.countAdded();
-    CheckAttr check = sum.space.toSummedCheck(
-        sum.argument, sum.shared, findUnmentioned(digits, sum.shared));
     for (AccumulateOp op : sum.ops)
-      contributions.push_back({op, check, findUnmentioned(sum.shared, serial)});
+      contributions.push_back(
+          {op, sum.getCheck(digits), findUnmentioned(sum.shared, serial)});
   }
   ExprAttr one = ExprAttr::get(&getContext(), 1);
   ExprAttr partials =
@@ -208,15 +206,13 @@ void Persist::transform() {
 void Persist::persistIn(triton::FuncOp kernel) {
   backward = kernel;
   SumLevels levels(kernel, getAnalysis<Contributions>(), atomic);
-  auto shapes = levels.getShapes();
-  ArrayRef<ScalarExpr> serial;
+  SmallVector<ScalarExpr> serial = levels.findShape();
   Obstacle why;
-  if (!shapes.empty())
-    why = always ? std::nullopt : levels.findCost(shapes.front());
-  if (!shapes.empty() && !why)
-    serial = shapes.front();
+  if (!serial.empty() && !always)
+    why = levels.findCost(serial);
+  if (why)
+    serial.clear();
   // What is not summed in registers, in the kernel that is copied.
-  SmallVector<SharedSum, 0> inRegisters = levels.getInRegisters(serial);
   for (const SharedSum &sum : levels.getSums()) {
     if (!serial.empty() && sum.isInRegistersOf(serial))
       continue;
@@ -237,6 +233,7 @@ void Persist::persistIn(triton::FuncOp kernel) {
   }
   if (serial.empty())
     return;
+  SmallVector<SharedSum, 0> inRegisters = levels.getInRegisters(serial);
   if (Obstacle failed = build(serial, inRegisters))
     for (const SharedSum &sum : inRegisters) {
       for (Contribution op : sum.ops)

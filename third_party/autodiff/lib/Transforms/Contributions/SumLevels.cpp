@@ -89,11 +89,7 @@ int64_t SumLevels::countInRegisters(ArrayRef<ScalarExpr> serial) const {
   return added;
 }
 
-SmallVector<SmallVector<ScalarExpr>> SumLevels::getShapes() const {
-  SmallVector<SmallVector<ScalarExpr>> shapes;
-  for (const SharedSum &sum : sums)
-    if (!sum.notInRegisters && !llvm::is_contained(shapes, sum.shared))
-      shapes.push_back(sum.shared);
+SmallVector<ScalarExpr> SumLevels::findShape() const {
   // The first digits win a tie: digits have an order, arguments have none.
   ArrayRef<ScalarExpr> digits = all.getDigits();
   auto placesOf = [&](ArrayRef<ScalarExpr> shape) {
@@ -101,11 +97,16 @@ SmallVector<SmallVector<ScalarExpr>> SumLevels::getShapes() const {
       return llvm::find(digits, digit) - digits.begin();
     });
   };
-  llvm::sort(shapes, [&](const auto &a, const auto &b) {
-    int64_t some = countInRegisters(a), others = countInRegisters(b);
-    return some != others ? some > others : placesOf(a) < placesOf(b);
-  });
-  return shapes;
+  SmallVector<ScalarExpr> best;
+  for (const SharedSum &sum : sums) {
+    if (sum.notInRegisters)
+      continue;
+    int64_t added = countInRegisters(sum.shared), most = countInRegisters(best);
+    if (best.empty() || added > most ||
+        (added == most && placesOf(sum.shared) < placesOf(best)))
+      best = sum.shared;
+  }
+  return best;
 }
 
 SmallVector<SharedSum, 0>

@@ -41,6 +41,11 @@ struct SharedSum {
 
   /// How many elements a program adds at a time.
   int64_t countAdded() const;
+  /// What a launch checks of sums for every combination of the shared digits.
+  CheckAttr getCheck(ArrayRef<ScalarExpr> digits) const {
+    return space.toSummedCheck(argument, shared,
+                               findUnmentioned(digits, shared));
+  }
   bool isInRegistersOf(ArrayRef<ScalarExpr> serial) const {
     return !notInRegisters && findUnmentioned(serial, shared).empty();
   }
@@ -55,9 +60,10 @@ public:
             ArrayRef<unsigned> atomic);
 
   ArrayRef<SharedSum> getSums() const { return sums; }
-  /// The digits that one program may go through, the best shape first.
-  SmallVector<SmallVector<ScalarExpr>> getShapes() const;
-  /// The sums that are made in registers in a shape; the others.
+  /// The best of the shapes: the digits that one program may go through. Empty
+  /// if there is none.
+  SmallVector<ScalarExpr> findShape() const;
+  /// The sums that are made in registers in a shape.
   SmallVector<SharedSum, 0> getInRegisters(ArrayRef<ScalarExpr> serial) const;
   /// Why meeting in atomics costs nothing beside the rest of the work, if so.
   Obstacle findCost(ArrayRef<ScalarExpr> serial) const;

@@ -39,9 +39,6 @@ using namespace mlir::autodiff;
 
 static constexpr Remarks kRemarks("gather-windows");
 
-/// Indices are of 32 bits.
-constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-
 namespace {
 /// A contribution, and how far the element that it goes to is from its
 /// position.
@@ -397,21 +394,12 @@ Value Gathering::sumOf(OpBuilder &b, const Window &window, const Member &origin,
 static Value emitBounds(OpBuilder &b, AccumulateOp like, const Bounds &bounds,
                         const Positions &positions) {
   Location loc = like.getLoc();
-  auto function = like->getParentOfType<triton::FuncOp>();
-  auto tile = dyn_cast<RankedTensorType>(like.getPtr().getType());
   Value mask;
   for (auto [number, bound] : llvm::enumerate(bounds)) {
     if (!bound)
       continue;
-    std::optional<unsigned> axis = positions[number].axis;
-    Value at = positions.emit(b, loc, number, axis,
-                              tile ? tile.getShape() : ArrayRef<int64_t>());
-    if (!axis)
-      at = splatTo(b, loc, at, like.getPtr().getType());
-    Value end = castInteger(
-        b, loc, bound->emit(b, loc, function.getArguments()), b.getI32Type());
-    Value isBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at,
-                                          splatTo(b, loc, end, at.getType()));
+    Value isBelow =
+        positions.emitBelow(b, loc, number, *bound, like.getPtr().getType());
     mask = mask ? Value(arith::AndIOp::create(b, loc, mask, isBelow)) : isBelow;
   }
   return mask;
@@ -484,7 +472,7 @@ static SmallVector<LimitAttr> boundsOf(MLIRContext *context,
                                        ArrayRef<Elements> elements,
                                        const Positions &positions) {
   SmallVector<LimitAttr> within;
-  ExprAttr most = ExprAttr::get(context, kMost);
+  ExprAttr most = ExprAttr::get(context, kMostIndex);
   for (const Elements &all : elements)
     for (size_t number : all.beyond)
       within.push_back(LimitAttr::get(context, all.bounds[number]->get(context),
@@ -501,12 +489,11 @@ static SmallVector<LimitAttr> boundsOf(MLIRContext *context,
 /// Makes contributions to overlapping windows one, or leaves them.
 Obstacle GatherWindows::gather(ArrayRef<Contribution> contributions) {
   Contribution last = contributions.back();
-  auto tile = dyn_cast<RankedTensorType>(last.getPtr().getType());
+  ArrayRef<int64_t> shape = shapeOf(last.getPtr().getType());
   ReasonOr<LinearForm> form = last.getForm();
   if (!form)
     return form.why();
-  std::optional<Positions> positions =
-      Positions::of(*form, tile ? tile.getShape() : ArrayRef<int64_t>());
+  std::optional<Positions> positions = Positions::of(*form, shape);
   if (!positions)
     return because(last, "its address counts iterations, and not only programs "
                          "and lanes");
@@ -523,8 +510,7 @@ Obstacle GatherWindows::gather(ArrayRef<Contribution> contributions) {
     return elements.why();
   OpBuilder b(last);
   Gathering gathering(*windows, *elements, *positions, written);
-  CommonValues common(backward, *positions,
-                      tile ? tile.getShape() : ArrayRef<int64_t>());
+  CommonValues common(backward, *positions, shape);
   if (failed(gathering.emit(b, common)))
     return because(last,
                    "what neighbours contribute cannot be computed here: it "
@@ -561,7 +547,7 @@ Obstacle GatherWindows::gather(ArrayRef<Contribution> contributions) {
     assert(succeeded(isEmitted) && "with more that is known than before");
     (void)isEmitted;
     within.push_back(LimitAttr::get(context, common.countPlaces(),
-                                    ExprAttr::get(context, kMost)));
+                                    ExprAttr::get(context, kMostIndex)));
   }
   CheckAttr whole =
       space->toCheck(CheckKind::Bijective, last.getArgument()).within(within);

@@ -1,6 +1,7 @@
 //===- MergeGathered.cpp - Add what is gathered where all is stored -------===//
 #include "Contributions/ParallelLoop.h"
 #include "MaskedContributions.h"
+#include "Positions.h"
 #include "autodiff/Analysis/Contributions.h"
 #include "autodiff/Analysis/IndirectAddress.h"
 #include "autodiff/Analysis/Kernels.h"
@@ -70,11 +71,6 @@ struct MergeGathered : autodiff::impl::MergeGatheredBase<MergeGathered> {
 //===----------------------------------------------------------------------===//
 // What can be merged
 //===----------------------------------------------------------------------===//
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  auto tile = dyn_cast<RankedTensorType>(value.getType());
-  return tile ? tile.getShape() : ArrayRef<int64_t>();
-}
 
 /// The backward's condition for running `loop` at all, whose primal ends where
 /// it starts in other programs; null if it is not found.
@@ -182,7 +178,7 @@ bool MergeGathered::collectSlice(Value value, SetVector<Operation *> &slice) {
 /// in the same way; none if there is none, or they are in another order.
 static std::optional<SmallVector<unsigned>>
 matchAxes(const LinearForm &form, ArrayRef<int64_t> shape, const Dense &dense) {
-  ArrayRef<int64_t> target = shapeOf(dense.op.getLoad().getPtr());
+  ArrayRef<int64_t> target = shapeOf(dense.op.getLoad().getPtr().getType());
   auto along = [](const LinearForm &form, unsigned axis) {
     return form.coefficientOf({Dimension::Kind::Axis, axis});
   };
@@ -245,7 +241,7 @@ ReasonOr<Gathered> MergeGathered::examine(Contribution op, const Dense &dense) {
   AccumulateOp to = dense.op;
   ReasonOr<IndirectAddress> form = IndirectAddress::of(op.getPtr());
   Gathered gathered{op, {}, {{}, 0}, ScalarExpr::constant(0), {}, {}, {}};
-  ArrayRef<int64_t> shape = shapeOf(op.getPtr());
+  ArrayRef<int64_t> shape = shapeOf(op.getPtr().getType());
   bool isStored = !dense.condition || implies(op.getMask(), dense.condition) ||
                   mutation::isMade("merge-gathered:rows that are left out");
   if (!form)
@@ -261,7 +257,7 @@ ReasonOr<Gathered> MergeGathered::examine(Contribution op, const Dense &dense) {
                    op->getParentOp());
   if (getElementTypeOrSelf(op.getValue().getType()) !=
           getElementTypeOrSelf(to.getValue().getType()) ||
-      (!shape.empty() && shapeOf(to.getPtr()).empty()))
+      (!shape.empty() && shapeOf(to.getPtr().getType()).empty()))
     return because(op,
                    "it is loaded as a whole, at {0}, in another type or "
                    "without a tile",
@@ -327,7 +323,7 @@ ReasonOr<Gathered> MergeGathered::examine(Contribution op, const Dense &dense) {
 static Value positionOf(OpBuilder &b, Location loc, const Dense &dense,
                         const AccessSpace::Run &run, Type type) {
   AccumulateOp op = dense.op;
-  ArrayRef<int64_t> shape = shapeOf(op.getPtr());
+  ArrayRef<int64_t> shape = shapeOf(op.getPtr().getType());
   Value position;
   for (const auto &[dimension, weight] : run.digits) {
     Value number;
@@ -361,7 +357,7 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
   AccumulateOp to = dense.op;
   auto loop = dyn_cast<scf::ForOp>(to->getParentOp());
   Operation *anchor = loop ? loop.getOperation() : to.getOperation();
-  ArrayRef<int64_t> shape = shapeOf(to.getPtr());
+  ArrayRef<int64_t> shape = shapeOf(to.getPtr().getType());
   Type counter =
       loop ? loop.getInductionVar().getType() : OpBuilder(to).getI32Type();
   OpBuilder b(to), once(anchor);
@@ -384,7 +380,7 @@ void MergeGathered::merge(const Dense &dense, ArrayRef<Gathered> gathered) {
     // Indices that a lane of this program stands for, and others.
     Type like = op.getPtr().getType();
     Value index = repeatOver(once, loc, map.lookupOrDefault(entry.form.index),
-                             entry.form.axes, shapeOf(op.getPtr()));
+                             entry.form.axes, shapeOf(op.getPtr().getType()));
     Value wide = castInteger(once, loc, index, once.getI64Type());
     if (entry.shift.getConstant() != 0) {
       Value shift = entry.shift.emit(once, loc, backward.getArguments());

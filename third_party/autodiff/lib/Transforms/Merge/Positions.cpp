@@ -19,6 +19,11 @@ using namespace mlir::autodiff;
 // Positions
 //===----------------------------------------------------------------------===//
 
+ArrayRef<int64_t> mlir::autodiff::shapeOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.getShape() : ArrayRef<int64_t>();
+}
+
 std::optional<ScalarExpr>
 Position::coefficientIn(const LinearForm &form,
                         std::optional<unsigned> at) const {
@@ -135,14 +140,22 @@ Value Positions::emit(OpBuilder &b, Location loc, size_t number,
   return repeatOver(b, loc, lanes, {*axis}, shape);
 }
 
+Value Positions::emitBelow(OpBuilder &b, Location loc, size_t number,
+                           const ScalarExpr &bound, Type like) const {
+  std::optional<unsigned> axis = positions[number].axis;
+  Value at = emit(b, loc, number, axis, shapeOf(like));
+  if (!axis)
+    at = splatTo(b, loc, at, like);
+  Value end =
+      castInteger(b, loc, bound.emit(b, loc, getFunction(b).getArguments()),
+                  b.getI32Type());
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at,
+                               splatTo(b, loc, end, at.getType()));
+}
+
 //===----------------------------------------------------------------------===//
 // Neighbours
 //===----------------------------------------------------------------------===//
-
-static ArrayRef<int64_t> shapeOf(Type type) {
-  auto tile = dyn_cast<RankedTensorType>(type);
-  return tile ? tile.getShape() : ArrayRef<int64_t>();
-}
 
 Neighbors::Neighbors(OpBuilder &b, const Positions &positions,
                      Distance distance, ArrayRef<Value> written,

@@ -16,6 +16,12 @@
 
 namespace mlir::autodiff {
 
+/// Indices are of 32 bits.
+constexpr int64_t kMostIndex = std::numeric_limits<int32_t>::max();
+
+/// The shape of a tile; none of a scalar.
+ArrayRef<int64_t> shapeOf(Type type);
+
 /// A position u = program · length + lane.
 struct Position {
   ScalarExpr stride;               ///< of addresses
@@ -54,6 +60,11 @@ public:
   /// `axis` has its lanes: i32.
   Value emit(OpBuilder &b, Location loc, size_t number,
              std::optional<unsigned> axis, ArrayRef<int64_t> shape) const;
+
+  /// Whether position number `number` is below `bound`, in each lane of `like`,
+  /// a tile with the positions' axes.
+  Value emitBelow(OpBuilder &b, Location loc, size_t number,
+                  const ScalarExpr &bound, Type like) const;
 
 private:
   SmallVector<Position> positions;

@@ -37,9 +37,6 @@ using namespace mlir::autodiff;
 
 static constexpr Remarks kRemarks("skew-loops");
 
-/// Indices are of 32 bits.
-constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-
 namespace {
 /// A loop on which the position `place` of elements depends: they are
 /// `times` positions further in each iteration.
@@ -81,11 +78,6 @@ struct SkewLoops : autodiff::impl::SkewLoopsBase<SkewLoops> {
   SmallVector<Value> written;
 };
 } // namespace
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  auto tile = dyn_cast<RankedTensorType>(value.getType());
-  return tile ? tile.getShape() : ArrayRef<int64_t>();
-}
 
 /// The tap that a step along a loop amounts to; none if iterations do not go
 /// through the same positions.
@@ -174,7 +166,7 @@ ReasonOr<Skewed> Skewed::match(Contribution op) {
     return term.dimension.kind == Dimension::Kind::Loop;
   });
   std::optional<Positions> positions =
-      Positions::of(fixed, shapeOf(AccumulateOp(op).getPtr()));
+      Positions::of(fixed, shapeOf(AccumulateOp(op).getPtr().getType()));
   if (!positions)
     return because(op, "its address is not made of programs, lanes and "
                        "iterations alone");
@@ -325,21 +317,10 @@ Value ElementLane::getMask() {
              });
            });
   });
-  auto function = op->getParentOfType<triton::FuncOp>();
-  for (auto [place, line] : llvm::enumerate(skewed.lines)) {
-    if (!line.end)
-      continue;
-    std::optional<unsigned> axis = skewed.positions[place].axis;
-    Value at = skewed.positions.emit(b, loc, place, axis, shapeOf(op.getPtr()));
-    if (!axis)
-      at = splatTo(b, loc, at, op.getPtr().getType());
-    Value end =
-        castInteger(b, loc, line.end->emit(b, loc, function.getArguments()),
-                    b.getI32Type());
-    conditions.push_back(
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at,
-                              splatTo(b, loc, end, at.getType())));
-  }
+  for (auto [place, line] : llvm::enumerate(skewed.lines))
+    if (line.end)
+      conditions.push_back(skewed.positions.emitBelow(b, loc, place, *line.end,
+                                                      op.getPtr().getType()));
   Value mask;
   for (Value condition : conditions)
     mask = mask ? Value(arith::AndIOp::create(b, loc, mask, condition))
@@ -372,7 +353,7 @@ static std::optional<SmallVector<Attribute>> findLimits(const Skewed &skewed) {
   }
   for (ExprAttr far : reach)
     limits.push_back(
-        LimitAttr::get(context, far, ExprAttr::get(context, kMost)));
+        LimitAttr::get(context, far, ExprAttr::get(context, kMostIndex)));
   return limits;
 }
 
